@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev test verify bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim servers nextest deny
+.PHONY: help run worker dev api test proto-lint verify bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,12 +23,15 @@ run: ## start the server with a built-in worker
 worker: ## start one more worker, attached to a running server
 	$(CARGO) run -p lockgate -- worker
 
-test: nextest servers ## formatting, lints, tidy and every test: what CI runs
+test: nextest servers proto-lint ## formatting, lints, tidy and every test: what CI runs
 	$(CARGO) fmt --all --check
 	$(LINT)
 	$(CARGO) xtask tidy
 	$(CARGO) test --workspace --doc
 	$(CARGO) xtask shared $(CARGO) nextest run --workspace
+
+proto-lint: servers ## the rules of buf.yaml on proto/, and that every file compiles
+	tools/lint-protos
 
 verify: test deny ## test, and the licences, bans and sources of dependencies, and the docs
 	$(CARGO) deny check licenses bans sources
@@ -79,6 +82,12 @@ observe: servers ## a cluster under load and in trouble, scraped by Prometheus: 
 
 sim: ## 10,000 simulated stories of crashes and faults; minutes
 	$(CARGO) xtask sim --seeds 10000
+
+docs: ## build the documentation site into target/book/html and check its links
+	tools/make-docs
+
+api: ## validate /openapi.json, and run a tour with clients that are generated from it, in Python and TypeScript
+	tools/check-api
 
 servers:
 	@tools/get-servers

@@ -21,7 +21,7 @@ pub(crate) fn dev(root: &Path) -> anyhow::Result<bool> {
         let binary = build(root, Build::Release).await?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let mut cluster = Cluster::new(binary, Logs::Shown)?;
+        let mut cluster = Cluster::new(binary, ProcessLogs::Shown)?;
         cluster.launch(&[]).await?;
         show(&cluster);
         tokio::select! {
@@ -57,12 +57,12 @@ pub(crate) async fn build(root: &Path, how: Build) -> anyhow::Result<PathBuf> {
 
 /// What becomes of what the processes say.
 #[derive(Clone, Copy)]
-pub(crate) enum Logs {
+pub(crate) enum ProcessLogs {
     Shown,
     Dropped,
 }
 
-impl Logs {
+impl ProcessLogs {
     fn stream(self) -> Stdio {
         match self {
             Self::Shown => Stdio::inherit(),
@@ -75,12 +75,12 @@ pub(crate) struct Cluster {
     pub(crate) binary: PathBuf,
     pub(crate) servers: Servers,
     folder: tempfile::TempDir,
-    running: Vec<Process>,
-    logs: Logs,
+    running: Vec<ClusterProcess>,
+    logs: ProcessLogs,
 }
 
 /// A process of Lockgate.
-pub(crate) struct Process {
+pub(crate) struct ClusterProcess {
     name: String,
     /// Where it listens; workers do not.
     pub(crate) listens: Option<Addresses>,
@@ -95,7 +95,7 @@ pub(crate) struct Addresses {
 }
 
 impl Cluster {
-    pub(crate) fn new(binary: PathBuf, logs: Logs) -> anyhow::Result<Self> {
+    pub(crate) fn new(binary: PathBuf, logs: ProcessLogs) -> anyhow::Result<Self> {
         Ok(Self { binary, servers: Servers::start()?, folder: tempfile::tempdir()?, running: Vec::new(), logs })
     }
 
@@ -116,7 +116,7 @@ impl Cluster {
                 command.args(["--or-server", gateway]);
             }
             let child = command.stderr(self.logs.stream()).kill_on_drop(true).spawn()?;
-            self.running.push(Process { name, listens: None, child });
+            self.running.push(ClusterProcess { name, listens: None, child });
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Cluster {
         let said = |field: &str| banner[field].as_str().map(str::to_owned).with_context(|| format!("{name}: no {field}"));
         let metrics = said("metrics")?.trim_start_matches("http://").trim_end_matches("/metrics").to_owned();
         let listens = Addresses { api: said("api")?, metrics };
-        self.running.push(Process { name: name.to_owned(), listens: Some(listens.clone()), child });
+        self.running.push(ClusterProcess { name: name.to_owned(), listens: Some(listens.clone()), child });
         Ok(listens)
     }
 
@@ -156,7 +156,7 @@ impl Cluster {
     }
 
     /// Takes a process out of the cluster, to be ended.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Process> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<ClusterProcess> {
         let place = self.running.iter().position(|process| process.name == name)?;
         Some(self.running.remove(place))
     }

@@ -11,7 +11,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use lockgate_tls::{Files, Names, Tls, is_here};
+use lockgate_tls::{FileNames, Tls, TlsPaths, is_here};
 
 use crate::keyset::{KeySet, KeysError, Origin};
 use crate::settings::SettingsError;
@@ -21,9 +21,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Far above any real set, far below what would hurt.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// What operators call the files. No certificate is shown to an issuer: its keys are for everybody.
-const NAMES: Names = Names { ca: "--jwt-ca", cert: "a client certificate", key: "its key" };
+const NAMES: FileNames = FileNames { ca: "--jwt-ca", cert: "a client certificate", key: "its key" };
 
-pub(crate) struct Address {
+pub(crate) struct JwksAddress {
     uri: Uri,
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     tls: Tls,
@@ -43,12 +43,12 @@ pub(crate) enum FetchError {
     Keys(#[from] KeysError),
 }
 
-impl Address {
+impl JwksAddress {
     pub(crate) fn new(url: &str, ca: Option<PathBuf>) -> Result<Self, SettingsError> {
         let uri = url.parse().ok().filter(is_safe).ok_or_else(|| SettingsError::Url(url.to_owned()))?;
-        let tls = Files { ca, ..Files::default() }.read(NAMES)?;
+        let tls = TlsPaths { ca, ..TlsPaths::default() }.read(NAMES)?;
         let https = HttpsConnectorBuilder::new().with_tls_config(tls.config()).https_or_http().enable_http1().build();
-        // Asked every ten minutes: nobody keeps a connection open that long.
+        // Asked every ten minutes: an idle connection would be closed before.
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(https);
         Ok(Self { uri, client, tls })
     }
@@ -80,7 +80,7 @@ impl Address {
     }
 }
 
-/// Keys that came in the clear could be anybody's.
+/// Keys that came in the clear could be an attacker's.
 fn is_safe(uri: &Uri) -> bool {
     let (Some(host), Some(authority)) = (uri.host(), uri.authority()) else { return false };
     let is_private = uri.scheme_str() == Some("https") || uri.scheme_str() == Some("http") && is_here(host);
@@ -95,7 +95,7 @@ mod tests {
     fn keys_never_come_in_the_clear_over_a_network() {
         let good = ["https://id.example/keys", "http://127.0.0.1:9/k", "http://localhost:9/k", "http://[::1]:9/k"];
         for url in good {
-            assert!(Address::new(url, None).is_ok(), "{url}");
+            assert!(JwksAddress::new(url, None).is_ok(), "{url}");
         }
         let bad = [
             "http://id.example/keys",
@@ -109,7 +109,7 @@ mod tests {
             "http://localhost.example/k",
         ];
         for url in bad {
-            assert!(matches!(Address::new(url, None), Err(SettingsError::Url(_))), "{url}");
+            assert!(matches!(JwksAddress::new(url, None), Err(SettingsError::Url(_))), "{url}");
         }
     }
 }

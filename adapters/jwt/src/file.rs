@@ -15,10 +15,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) struct FileKeys {
     path: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<KeyFileState>,
 }
 
-struct State {
+struct KeyFileState {
     keys: Arc<KeySet>,
     /// Of the version that was read last, good or bad; none when the file was not there.
     stamp: Option<Stamp>,
@@ -45,7 +45,7 @@ impl FileKeys {
         let stamp = std::fs::metadata(&path).ok().map(|metadata| Stamp::of(&metadata));
         let text = std::fs::read_to_string(&path);
         let keys = Arc::new(parse(&path, text)?);
-        Ok(Self { path, state: Mutex::new(State { keys, stamp, looked_at: None }) })
+        Ok(Self { path, state: Mutex::new(KeyFileState { keys, stamp, looked_at: None }) })
     }
 
     pub(crate) async fn current(&self, now: Timestamp) -> Arc<KeySet> {
@@ -80,9 +80,9 @@ impl FileKeys {
         match parse(&self.path, text) {
             Ok(keys) => {
                 self.state.lock().keys = Arc::new(keys);
-                tracing::info!(path = %self.path.display(), "the keys of tokens have changed");
+                tracing::info!(path = %self.path.display(), "token keys reloaded");
             }
-            Err(error) => tracing::warn!(%error, "the keys of tokens stay as they were"),
+            Err(error) => tracing::warn!(%error, "token keys could not be reloaded; the previous keys stay"),
         }
     }
 }

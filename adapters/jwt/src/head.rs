@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 /// Longest token looked at. Headers of requests are not longer either, and every byte of it costs work before it is known
-/// whether anybody trusted has signed it.
+/// whether a trusted issuer signed it.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
 /// A token taken apart, nothing of it believed yet.

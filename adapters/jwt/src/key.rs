@@ -13,13 +13,13 @@ const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 const EC_POINT_BYTES: usize = 65;
 const ED_POINT_BYTES: usize = 32;
 
-pub(crate) struct Key {
+pub(crate) struct VerifyingKey {
     pub(crate) id: Option<Arc<str>>,
     pub(crate) algorithm: Algorithm,
     decoding: DecodingKey,
 }
 
-impl Key {
+impl VerifyingKey {
     /// The reason why a key is of no use here is for the operator.
     pub(crate) fn from_jwk(jwk: &Jwk) -> Result<Self, &'static str> {
         let (algorithm, named) = match &jwk.algorithm {
@@ -46,7 +46,7 @@ impl Key {
         Ok(Self { id: common.key_id.as_deref().map(Into::into), algorithm, decoding })
     }
 
-    /// A public key, nameless: it checks tokens that name no key, or one that nobody has.
+    /// A public key, nameless: it checks tokens that name no key, or an unknown one.
     pub(crate) fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
         let readers = [DecodingKey::from_rsa_pem, DecodingKey::from_ec_pem, DecodingKey::from_ed_pem];
         let decoding =

@@ -8,24 +8,24 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::head::Header;
-use crate::key::Key;
+use crate::key::VerifyingKey;
 
 pub(crate) struct KeySet {
-    keys: Vec<Key>,
+    keys: Vec<VerifyingKey>,
 }
 
 /// Where keys come from, which decides what may be among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     File,
-    /// Anybody can read what stands at an address, so a secret there is none.
+    /// A document at an address is public, so a shared secret there is refused.
     Address,
 }
 
 /// What the keys say about a token's header.
-pub(crate) enum Found<'a> {
-    Key(&'a Key),
-    /// A key of that name is there, but not for that algorithm: somebody tries something.
+pub(crate) enum KeyMatch<'a> {
+    Key(&'a VerifyingKey),
+    /// A key of that name is there, but not for that algorithm: likely an attack.
     Mismatch,
     Unknown,
 }
@@ -57,10 +57,10 @@ impl fmt::Display for KeysError {
 
 impl std::error::Error for KeysError {}
 
-/// Members are read one by one: an issuer may publish kinds of keys that nobody here has heard of.
+/// Members are read one by one: an issuer may publish kinds of keys that are unknown here.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Text {
+enum JwksDocument {
     Set { keys: Vec<Value> },
     One(Value),
 }
@@ -72,9 +72,9 @@ impl KeySet {
             return Self::of_pem(text);
         }
         let members = match serde_json::from_str(text).map_err(|_| KeysError::NotKeys)? {
-            Text::Set { keys } => keys,
-            Text::One(key) if key.get("kty").is_some() => vec![key],
-            Text::One(_) => return Err(KeysError::NotKeys),
+            JwksDocument::Set { keys } => keys,
+            JwksDocument::One(key) if key.get("kty").is_some() => vec![key],
+            JwksDocument::One(_) => return Err(KeysError::NotKeys),
         };
         let (mut keys, mut reasons) = (Vec::new(), Vec::new());
         for (at, member) in members.into_iter().enumerate() {
@@ -96,36 +96,37 @@ impl KeySet {
         if text.matches("-----BEGIN").count() > 1 {
             return Err(KeysError::SeveralPem);
         }
-        let key = Key::from_pem(text.as_bytes()).map_err(|reason| KeysError::NoneUsable(vec![format!("it {reason}")]))?;
+        let key =
+            VerifyingKey::from_pem(text.as_bytes()).map_err(|reason| KeysError::NoneUsable(vec![format!("it {reason}")]))?;
         Ok(Self { keys: vec![key] })
     }
 
     /// A key goes by its name and its algorithm. A token that names none, or one that no key has, is checked with the only
     /// nameless (or only) key of its algorithm; among several there is no telling, and trying them all would be work for free.
-    pub(crate) fn find(&self, header: &Header) -> Found<'_> {
+    pub(crate) fn find(&self, header: &Header) -> KeyMatch<'_> {
         let Some(id) = header.key_id.as_deref() else { return only(self.of(header.algorithm)) };
         let mut namesakes = self.keys.iter().filter(|key| key.id.as_deref() == Some(id)).peekable();
         if namesakes.peek().is_none() {
             return only(self.of(header.algorithm).filter(|key| key.id.is_none()));
         }
-        namesakes.find(|key| key.algorithm == header.algorithm).map_or(Found::Mismatch, Found::Key)
+        namesakes.find(|key| key.algorithm == header.algorithm).map_or(KeyMatch::Mismatch, KeyMatch::Key)
     }
 
-    fn of(&self, algorithm: Algorithm) -> impl Iterator<Item = &Key> {
+    fn of(&self, algorithm: Algorithm) -> impl Iterator<Item = &VerifyingKey> {
         self.keys.iter().filter(move |key| key.algorithm == algorithm)
     }
 }
 
-fn only<'a>(mut keys: impl Iterator<Item = &'a Key>) -> Found<'a> {
+fn only<'a>(mut keys: impl Iterator<Item = &'a VerifyingKey>) -> KeyMatch<'a> {
     match (keys.next(), keys.next()) {
-        (Some(key), None) => Found::Key(key),
-        _ => Found::Unknown,
+        (Some(key), None) => KeyMatch::Key(key),
+        _ => KeyMatch::Unknown,
     }
 }
 
-fn read(member: Value, origin: Origin) -> Result<Key, &'static str> {
+fn read(member: Value, origin: Origin) -> Result<VerifyingKey, &'static str> {
     let jwk: Jwk = serde_json::from_value(member).map_err(|_| "is no JWK")?;
-    let key = Key::from_jwk(&jwk)?;
+    let key = VerifyingKey::from_jwk(&jwk)?;
     if key.is_secret() && origin == Origin::Address {
         return Err("is a secret that anybody can fetch");
     }

@@ -9,7 +9,7 @@ use lockgate_ports::TokenError;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::fetch::Address;
+use crate::fetch::JwksAddress;
 use crate::keyset::KeySet;
 use crate::settings::SettingsError;
 
@@ -17,23 +17,23 @@ use crate::settings::SettingsError;
 const FRESH_FOR: Duration = Duration::from_secs(10 * 60);
 /// Unless the issuer is away: then its last keys are good for this long.
 const GOOD_FOR: Duration = Duration::from_secs(24 * 3600);
-/// Between fetches for keys that nobody knows: anybody can send tokens that name one.
+/// Between fetches for unknown keys: any client can send tokens that name one.
 const UNKNOWN_EVERY: Duration = Duration::from_secs(30);
 /// Between tries while the issuer is away.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 const _: () = assert!(AGAIN_AFTER.as_secs() <= UNKNOWN_EVERY.as_secs() && FRESH_FOR.as_secs() < GOOD_FOR.as_secs());
 
 pub(crate) struct RemoteKeys {
-    shared: Arc<Shared>,
+    shared: Arc<RemoteKeySource>,
 }
 
-struct Shared {
-    address: Address,
-    state: Mutex<State>,
+struct RemoteKeySource {
+    address: JwksAddress,
+    state: Mutex<FetchState>,
 }
 
 #[derive(Default)]
-struct State {
+struct FetchState {
     keys: Option<Arc<KeySet>>,
     fetched_at: Timestamp,
     tried_at: Option<Timestamp>,
@@ -43,7 +43,7 @@ struct State {
     fetching: Option<watch::Receiver<()>>,
 }
 
-impl State {
+impl FetchState {
     /// A clock that was set back makes everything old.
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.keys.is_some() && self.fetched_at <= now && now.since(self.fetched_at) < FRESH_FOR
@@ -60,8 +60,8 @@ impl State {
 
 impl RemoteKeys {
     pub(crate) fn new(url: &str, ca: Option<PathBuf>) -> Result<Self, SettingsError> {
-        let address = Address::new(url, ca)?;
-        Ok(Self { shared: Arc::new(Shared { address, state: Mutex::default() }) })
+        let address = JwksAddress::new(url, ca)?;
+        Ok(Self { shared: Arc::new(RemoteKeySource { address, state: Mutex::default() }) })
     }
 
     pub(crate) async fn current(&self, now: Timestamp) -> Result<Arc<KeySet>, TokenError> {
@@ -71,7 +71,7 @@ impl RemoteKeys {
                 None
             } else {
                 let fetch = self.shared.fetch(&mut state, now, AGAIN_AFTER);
-                // While the issuer is known to be away nobody waits for it who can do without.
+                // While the issuer is known to be away, a call that can do without it does not wait.
                 fetch.filter(|_| !state.failed || state.good_keys(now).is_none())
             }
         };
@@ -92,9 +92,9 @@ impl RemoteKeys {
     }
 }
 
-impl Shared {
+impl RemoteKeySource {
     /// The fetch under way, or a new one unless the last was too short a time ago.
-    fn fetch(self: &Arc<Self>, state: &mut State, now: Timestamp, pause: Duration) -> Option<watch::Receiver<()>> {
+    fn fetch(self: &Arc<Self>, state: &mut FetchState, now: Timestamp, pause: Duration) -> Option<watch::Receiver<()>> {
         // One that was dropped with its runtime is closed, and no longer under way.
         if let Some(fetching) = state.fetching.clone().filter(|fetching| fetching.has_changed().is_ok()) {
             return Some(fetching);
@@ -121,7 +121,7 @@ impl Shared {
                 state.fetched_at = now;
             }
             Err(error) => {
-                tracing::warn!(address = %self.address.uri(), %error, "the keys of tokens could not be fetched");
+                tracing::warn!(address = %self.address.uri(), %error, "token keys could not be fetched");
             }
         }
         drop(state);

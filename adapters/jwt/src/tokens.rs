@@ -1,4 +1,4 @@
-//! From a token to somebody.
+//! From a token to an identity.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use lockgate_ports::{TokenError, Tokens};
 use crate::claims::Claims;
 use crate::file::FileKeys;
 use crate::head::Parts;
-use crate::key::Key;
-use crate::keyset::{Found, KeySet};
+use crate::key::VerifyingKey;
+use crate::keyset::{KeyMatch, KeySet};
 use crate::remote::RemoteKeys;
 use crate::settings::{JwtSettings, KeySource, SettingsError};
 
 /// Believes the tokens of one issuer.
 pub struct JwtTokens {
     settings: JwtSettings,
-    keys: Keys,
+    keys: TokenKeys,
 }
 
-enum Keys {
+enum TokenKeys {
     File(FileKeys),
     Remote(RemoteKeys),
 }
@@ -36,20 +36,20 @@ impl JwtTokens {
             }
         }
         let keys = match &settings.keys {
-            KeySource::File(path) => Keys::File(FileKeys::open(path.clone())?),
-            KeySource::Url(url) => Keys::Remote(RemoteKeys::new(url, settings.ca.clone())?),
+            KeySource::File(path) => TokenKeys::File(FileKeys::open(path.clone())?),
+            KeySource::Url(url) => TokenKeys::Remote(RemoteKeys::new(url, settings.ca.clone())?),
         };
         Ok(Self { settings, keys })
     }
 
     async fn keys(&self, now: Timestamp) -> Result<Arc<KeySet>, TokenError> {
         match &self.keys {
-            Keys::File(keys) => Ok(keys.current(now).await),
-            Keys::Remote(keys) => keys.current(now).await,
+            TokenKeys::File(keys) => Ok(keys.current(now).await),
+            TokenKeys::Remote(keys) => keys.current(now).await,
         }
     }
 
-    fn judge(&self, parts: &Parts<'_>, key: &Key, now: Timestamp) -> Result<Identity, TokenError> {
+    fn judge(&self, parts: &Parts<'_>, key: &VerifyingKey, now: Timestamp) -> Result<Identity, TokenError> {
         if !key.has_signed(parts.message, parts.signature) {
             return Err(TokenError::Untrusted);
         }
@@ -67,12 +67,12 @@ impl Tokens for JwtTokens {
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenError> {
         let parts = Parts::of(token)?;
         let mut keys = self.keys(now).await?;
-        if let (Found::Unknown, Keys::Remote(remote)) = (keys.find(&parts.header), &self.keys) {
+        if let (KeyMatch::Unknown, TokenKeys::Remote(remote)) = (keys.find(&parts.header), &self.keys) {
             keys = remote.renewed(now).await?;
         }
         match keys.find(&parts.header) {
-            Found::Key(key) => self.judge(&parts, key, now),
-            Found::Mismatch | Found::Unknown => Err(TokenError::Untrusted),
+            KeyMatch::Key(key) => self.judge(&parts, key, now),
+            KeyMatch::Mismatch | KeyMatch::Unknown => Err(TokenError::Untrusted),
         }
     }
 }

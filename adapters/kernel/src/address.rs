@@ -2,27 +2,28 @@
 
 use std::fmt;
 
-use lockgate_tls::{Files, Names, TlsError, is_here};
+use lockgate_tls::{FileNames, TlsError, TlsPaths, is_here};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
 
-const NAMES: Names = Names { ca: "SAFETY_KERNEL_TLS_CA", cert: "SAFETY_KERNEL_TLS_CERT", key: "SAFETY_KERNEL_TLS_KEY" };
+const NAMES: FileNames =
+    FileNames { ca: "SAFETY_KERNEL_TLS_CA", cert: "SAFETY_KERNEL_TLS_CERT", key: "SAFETY_KERNEL_TLS_KEY" };
 
 /// How to speak with the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tls {
+pub enum ChannelTls {
     /// Only over TLS, believing an authority of one's own or else the public ones, and showing a certificate if there is one.
-    Required(Files),
-    /// In the clear: somebody insisted.
+    Required(TlsPaths),
+    /// In the clear, as configured explicitly.
     Insecure,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct KernelAddress {
     pub uri: String,
-    pub tls: Tls,
+    pub tls: ChannelTls,
     /// Shown with every call, if the kernel asks for one.
     pub key: Option<Secret>,
 }
@@ -64,9 +65,9 @@ pub enum AddressError {
     Tls(String),
 }
 
-impl Address {
+impl KernelAddress {
     pub(crate) fn bearer(&self) -> Result<Bearer, AddressError> {
-        if self.key.is_some() && self.tls == Tls::Insecure && !self.is_here() {
+        if self.key.is_some() && self.tls == ChannelTls::Insecure && !self.is_here() {
             return Err(AddressError::InTheClear);
         }
         let value = self.key.as_ref().map(|key| format!("Bearer {}", key.0).parse::<MetadataValue<Ascii>>());
@@ -86,14 +87,14 @@ impl Address {
         if bare.is_empty() {
             return Err(wrong());
         }
-        let scheme = if self.tls == Tls::Insecure { "http" } else { "https" };
+        let scheme = if self.tls == ChannelTls::Insecure { "http" } else { "https" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{bare}")).map_err(|_| wrong())?;
         // A scheme has a port of its own. A word without either would be looked for in vain until the breaker opens.
         let has_port = endpoint.uri().port().is_some() || self.uri.contains("://");
         if !has_port || endpoint.uri().host().is_none_or(str::is_empty) {
             return Err(wrong());
         }
-        let Tls::Required(files) = &self.tls else { return Ok(endpoint) };
+        let ChannelTls::Required(files) = &self.tls else { return Ok(endpoint) };
         let tls = files.read(NAMES)?;
         let mut config = match tls.ca_pem() {
             Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
@@ -113,34 +114,34 @@ mod tests {
     #[test]
     fn the_scheme_follows_from_the_protection_whatever_was_typed() {
         for uri in ["127.0.0.1:9", "http://127.0.0.1:9", "https://127.0.0.1:9"] {
-            let plain = Address { uri: uri.to_owned(), tls: Tls::Insecure, key: None };
+            let plain = KernelAddress { uri: uri.to_owned(), tls: ChannelTls::Insecure, key: None };
             assert_eq!(plain.endpoint().unwrap().uri().scheme_str(), Some("http"));
-            let safe = Address { uri: uri.to_owned(), tls: Tls::Required(Files::default()), key: None };
+            let safe = KernelAddress { uri: uri.to_owned(), tls: ChannelTls::Required(TlsPaths::default()), key: None };
             assert_eq!(safe.endpoint().unwrap().uri().scheme_str(), Some("https"));
         }
     }
 
     #[test]
     fn what_is_no_address_or_no_authority_is_named() {
-        let to = |uri: &str| Address { uri: uri.to_owned(), tls: Tls::Insecure, key: None }.endpoint();
+        let to = |uri: &str| KernelAddress { uri: uri.to_owned(), tls: ChannelTls::Insecure, key: None }.endpoint();
         for wrong in ["", "garbage", "kernel:port", "kernel:99999", ":9", "http://"] {
             assert!(matches!(to(wrong), Err(AddressError::Uri(_))), "{wrong}");
         }
         assert!(to("kernel:9").is_ok() && to("https://kernel.example").is_ok());
-        let files = Files { ca: Some("/no/such/file".into()), ..Files::default() };
-        let missing = Address { uri: "a:1".to_owned(), tls: Tls::Required(files), key: None };
+        let files = TlsPaths { ca: Some("/no/such/file".into()), ..TlsPaths::default() };
+        let missing = KernelAddress { uri: "a:1".to_owned(), tls: ChannelTls::Required(files), key: None };
         let error = missing.endpoint().unwrap_err().to_string();
         assert!(error.starts_with("SAFETY_KERNEL_TLS_CA /no/such/file"), "{error}");
     }
 
     #[test]
     fn a_key_stays_on_this_machine_or_is_encrypted() {
-        let to = |uri: &str, tls| Address { uri: uri.to_owned(), tls, key: Some(Secret("lgk_x".to_owned())) }.bearer();
+        let to = |uri: &str, tls| KernelAddress { uri: uri.to_owned(), tls, key: Some(Secret("lgk_x".to_owned())) }.bearer();
         for here in ["127.0.0.1:9", "http://localhost:9", "[::1]:9"] {
-            assert!(to(here, Tls::Insecure).is_ok(), "{here}");
+            assert!(to(here, ChannelTls::Insecure).is_ok(), "{here}");
         }
-        assert!(matches!(to("kernel.example:9", Tls::Insecure), Err(AddressError::InTheClear)));
-        assert!(to("kernel.example:9", Tls::Required(Files::default())).is_ok());
+        assert!(matches!(to("kernel.example:9", ChannelTls::Insecure), Err(AddressError::InTheClear)));
+        assert!(to("kernel.example:9", ChannelTls::Required(TlsPaths::default())).is_ok());
         assert!(!format!("{:?}", Secret("lgk_x".to_owned())).contains("lgk_x"));
     }
 }

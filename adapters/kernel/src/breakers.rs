@@ -8,30 +8,32 @@ use std::sync::Arc;
 
 use lockgate_core::breaker::{Breaker, BreakerSettings, BreakerState, Ticket};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Asked, BreakerMove, BreakerView, CallOutcome, Clock, Counters, CountersAway, Sharing, Standing};
+use lockgate_ports::{
+    BreakerAnswer, BreakerMove, BreakerStanding, BreakerView, CallOutcome, Clock, Counters, CountersAway, Sharing,
+};
 use parking_lot::Mutex;
 
-/// Moves kept for whoever asks for them; older ones are forgotten.
+/// Moves kept until they are read; older ones are forgotten.
 const MOVES_MAX: usize = 64;
 
 /// What a breaker is called here, and among the replicas.
 #[derive(Clone, Copy)]
-pub(crate) struct Name {
+pub(crate) struct BreakerName {
     pub(crate) here: &'static str,
     pub(crate) shared: &'static str,
 }
 
-pub(crate) struct Breakers {
-    name: Name,
+pub(crate) struct KernelBreakers {
+    name: BreakerName,
     settings: BreakerSettings,
     clock: Arc<dyn Clock>,
     counters: Option<Arc<dyn Counters>>,
-    known: Mutex<Known>,
+    known: Mutex<BreakerPair>,
 }
 
-struct Known {
+struct BreakerPair {
     own: Breaker,
-    shared: Seen,
+    shared: SharedBreakerView,
     last_error: Option<Arc<str>>,
     /// The state that was last told of.
     told: BreakerState,
@@ -39,7 +41,7 @@ struct Known {
 }
 
 /// The shared breaker when it was last heard of.
-struct Seen {
+struct SharedBreakerView {
     away: bool,
     state: BreakerState,
     failures: u32,
@@ -47,20 +49,20 @@ struct Seen {
 }
 
 /// A call that may be made.
-pub(crate) struct Admitted {
+pub(crate) struct CallPermit {
     own: Option<Ticket>,
     shared: Option<Ticket>,
 }
 
-impl Breakers {
+impl KernelBreakers {
     pub(crate) fn new(
-        name: Name,
+        name: BreakerName,
         clock: Arc<dyn Clock>,
         settings: BreakerSettings,
         counters: Option<Arc<dyn Counters>>,
     ) -> Self {
-        let shared = Seen { away: false, state: BreakerState::Closed, failures: 0, open_until: None };
-        let known = Known {
+        let shared = SharedBreakerView { away: false, state: BreakerState::Closed, failures: 0, open_until: None };
+        let known = BreakerPair {
             own: Breaker::new(settings),
             shared,
             last_error: None,
@@ -81,22 +83,22 @@ impl Breakers {
     }
 
     /// Asks to make a call. None: it must not be made.
-    pub(crate) async fn ask(&self) -> Option<Admitted> {
+    pub(crate) async fn ask(&self) -> Option<CallPermit> {
         if let Some(counters) = &self.counters {
             let answer = counters.ask(self.name.shared, &self.settings).await;
             let asked = answer.as_ref().ok().map(|(asked, _)| *asked);
             self.heard(answer.map(|(_, standing)| standing));
             match asked {
-                Some(Asked::Go(ticket)) => return Some(Admitted { own: self.ask_own(), shared: Some(ticket) }),
-                Some(Asked::Refused { .. }) => return None,
+                Some(BreakerAnswer::Go(ticket)) => return Some(CallPermit { own: self.ask_own(), shared: Some(ticket) }),
+                Some(BreakerAnswer::Refused { .. }) => return None,
                 None => {}
             }
         }
-        self.ask_own().map(|own| Admitted { own: Some(own), shared: None })
+        self.ask_own().map(|own| CallPermit { own: Some(own), shared: None })
     }
 
     /// What became of a call.
-    pub(crate) async fn tell(&self, admitted: Admitted, result: Result<(), Arc<str>>) {
+    pub(crate) async fn tell(&self, admitted: CallPermit, result: Result<(), Arc<str>>) {
         let outcome = if result.is_ok() { CallOutcome::Succeeded } else { CallOutcome::Failed };
         self.tell_own(admitted.own, result);
         if let (Some(counters), Some(ticket)) = (&self.counters, admitted.shared) {
@@ -128,14 +130,14 @@ impl Breakers {
         known.moves.drain(..).collect()
     }
 
-    fn state(&self, known: &Known, now: Timestamp) -> BreakerState {
+    fn state(&self, known: &BreakerPair, now: Timestamp) -> BreakerState {
         match self.sharing(known) {
             Sharing::Shared => known.shared.state_at(now),
             Sharing::Alone | Sharing::LocalFallback => known.own.state(now),
         }
     }
 
-    fn sharing(&self, known: &Known) -> Sharing {
+    fn sharing(&self, known: &BreakerPair) -> Sharing {
         match &self.counters {
             None => Sharing::Alone,
             Some(_) if known.shared.away => Sharing::LocalFallback,
@@ -145,7 +147,7 @@ impl Breakers {
 
     fn ask_own(&self) -> Option<Ticket> {
         let (now, mut known) = (self.clock.now(), self.known.lock());
-        // An open breaker whose time is over is half-open before it lets anybody through.
+        // An open breaker whose time is over is half-open before it lets a call through.
         self.note(&mut known, now);
         known.own.ask(now).ok()
     }
@@ -162,7 +164,7 @@ impl Breakers {
         self.note(&mut known, now);
     }
 
-    fn heard(&self, answer: Result<Standing, CountersAway>) {
+    fn heard(&self, answer: Result<BreakerStanding, CountersAway>) {
         let now = self.clock.now();
         let mut known = self.known.lock();
         match answer {
@@ -171,7 +173,7 @@ impl Breakers {
                     tracing::info!(breaker = self.name.here, "circuit breaker is shared again");
                 }
                 self.note(&mut known, now);
-                known.shared = Seen::at(now, &standing);
+                known.shared = SharedBreakerView::at(now, &standing);
             }
             Err(away) if !known.shared.away => {
                 tracing::warn!(breaker = self.name.here, %away, "circuit breaker falls back to this process");
@@ -184,7 +186,7 @@ impl Breakers {
 
     /// Tells of a change of state. Time alone turns an open breaker into a half-open one, so this is asked before anything
     /// happens to it as well as after.
-    fn note(&self, known: &mut Known, now: Timestamp) {
+    fn note(&self, known: &mut BreakerPair, now: Timestamp) {
         let to = self.state(known, now);
         let from = std::mem::replace(&mut known.told, to);
         if from == to {
@@ -200,8 +202,8 @@ impl Breakers {
     }
 }
 
-impl Seen {
-    fn at(now: Timestamp, standing: &Standing) -> Self {
+impl SharedBreakerView {
+    fn at(now: Timestamp, standing: &BreakerStanding) -> Self {
         let open_until = standing.probes_in.map(|span| now + span);
         Self { away: false, state: standing.state, failures: standing.failures, open_until }
     }

@@ -8,14 +8,14 @@ use lockgate_core::breaker::BreakerSettings;
 use lockgate_ports::{BreakerMove, BreakerView, Clock, Counters};
 use tonic::{Code, Response, Status};
 
-use crate::breakers::{Breakers, Name};
+use crate::breakers::{BreakerName, KernelBreakers};
 
 /// Bytes of what the kernel said about an error that are kept.
 const ERROR_BYTES_MAX: usize = 500;
 
 /// Why a call has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Unanswered {
+pub(crate) enum CallFailure {
     /// The kernel is there and cannot take this one question; asking again would change nothing.
     #[error("the safety kernel refused the question: {0}")]
     Refused(Arc<str>),
@@ -30,19 +30,19 @@ pub(crate) enum Unanswered {
     Miscounted { asked: usize, given: usize },
 }
 
-pub(crate) struct Guard {
+pub(crate) struct GuardedCall {
     name: &'static str,
-    breakers: Breakers,
+    breakers: KernelBreakers,
 }
 
-impl Guard {
+impl GuardedCall {
     pub(crate) fn new(
-        name: Name,
+        name: BreakerName,
         clock: Arc<dyn Clock>,
         settings: BreakerSettings,
         counters: Option<Arc<dyn Counters>>,
     ) -> Self {
-        Self { name: name.here, breakers: Breakers::new(name, clock, settings, counters) }
+        Self { name: name.here, breakers: KernelBreakers::new(name, clock, settings, counters) }
     }
 
     /// Whether a call would be let through now.
@@ -55,18 +55,18 @@ impl Guard {
         &self,
         within: Duration,
         call: impl Future<Output = Result<Response<T>, Status>>,
-    ) -> Result<T, Unanswered> {
-        let admitted = self.breakers.ask().await.ok_or(Unanswered::CircuitOpen)?;
+    ) -> Result<T, CallFailure> {
+        let admitted = self.breakers.ask().await.ok_or(CallFailure::CircuitOpen)?;
         let failed = |why: &str| {
             let why: Arc<str> = why[..why.floor_char_boundary(ERROR_BYTES_MAX)].into();
-            (Err(Unanswered::Failed(Arc::clone(&why))), Err(why))
+            (Err(CallFailure::Failed(Arc::clone(&why))), Err(why))
         };
         let (answer, result) = match tokio::time::timeout(within, call).await {
             Ok(Ok(answer)) => (Ok(answer.into_inner()), Ok(())),
             // No reason to stop asking it others.
             Ok(Err(status)) if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange) => {
                 tracing::warn!(breaker = self.name, %status, "the safety kernel refused a question");
-                (Err(Unanswered::Refused(status.message().into())), Ok(()))
+                (Err(CallFailure::Refused(status.message().into())), Ok(()))
             }
             Ok(Err(status)) if status.code() == Code::Unavailable => failed(&format!("unreachable: {}", status.message())),
             Ok(Err(status)) => failed(&format!("failed with {:?}: {}", status.code(), status.message())),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockgate_api::{explanation_from_wire, json_bytes, output_verdict_from_wire, subject_to_wire, verdict_from_wire};
 use lockgate_core::breaker::BreakerSettings;
 use lockgate_core::output::{OutputStep, OutputVerdict};
 use lockgate_core::policy::{
@@ -16,20 +17,20 @@ use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_ports::{
     BreakerMove, BreakerView, Clock, Counters, Elsewhere, INPUT_BREAKER, Kernel, OUTPUT_BREAKER, OutputContent, OutputMeta,
 };
+use lockgate_proto::v1;
 use lockgate_proto::v1::output_policy_client::OutputPolicyClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
-use lockgate_proto::{explanation_from_wire, json_bytes, output_verdict_from_wire, subject_to_wire, v1, verdict_from_wire};
 use parking_lot::RwLock;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 
-use crate::address::{Address, AddressError, Bearer};
-use crate::breakers::Name;
-use crate::guard::{Guard, Unanswered};
-use crate::in_force::{InForce, rules};
+use crate::active_policies::{ActivePolicies, rules};
+use crate::address::{AddressError, Bearer, KernelAddress};
+use crate::breakers::BreakerName;
+use crate::guard::{CallFailure, GuardedCall};
 
-const INPUT: Name = Name { here: INPUT_BREAKER, shared: "safety" };
-const OUTPUT: Name = Name { here: OUTPUT_BREAKER, shared: "safety:output" };
+const INPUT: BreakerName = BreakerName { here: INPUT_BREAKER, shared: "safety" };
+const OUTPUT: BreakerName = BreakerName { here: OUTPUT_BREAKER, shared: "safety:output" };
 /// Requests and payload bytes of one call.
 const PAGE_MAX: usize = 500;
 const PAGE_BYTES_MAX: usize = 8 << 20;
@@ -37,7 +38,7 @@ const PAGE_BYTES_MAX: usize = 8 << 20;
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CallOptions {
     pub breaker: BreakerSettings,
     /// For verdicts.
     pub answer_within: Duration,
@@ -45,7 +46,7 @@ pub struct Options {
     pub scan_within: Duration,
 }
 
-impl Default for Options {
+impl Default for CallOptions {
     fn default() -> Self {
         Self {
             breaker: BreakerSettings::default(),
@@ -57,35 +58,35 @@ impl Default for Options {
 }
 
 /// A channel on which every call shows the key.
-type Line = InterceptedService<Channel, Bearer>;
+type KeyedChannel = InterceptedService<Channel, Bearer>;
 
 pub struct RemoteKernel {
-    kernel: SafetyKernelClient<Line>,
-    results: OutputPolicyClient<Line>,
-    input: Guard,
-    output: Guard,
-    in_force: RwLock<InForce>,
+    kernel: SafetyKernelClient<KeyedChannel>,
+    results: OutputPolicyClient<KeyedChannel>,
+    input: GuardedCall,
+    output: GuardedCall,
+    in_force: RwLock<ActivePolicies>,
     gate: OutputGate,
     clock: Arc<dyn Clock>,
-    options: Options,
+    options: CallOptions,
 }
 
 impl RemoteKernel {
     /// Connects when it is first asked; a kernel that is away is a matter for the breaker, not for the start. With
     /// `counters` the breakers are shared by all replicas.
     pub fn new(
-        address: &Address,
+        address: &KernelAddress,
         clock: Arc<dyn Clock>,
         counters: Option<Arc<dyn Counters>>,
         gate: OutputGate,
-        options: Options,
+        options: CallOptions,
     ) -> Result<Self, AddressError> {
         let line = InterceptedService::new(address.endpoint()?.connect_lazy(), address.bearer()?);
         Ok(Self {
             kernel: SafetyKernelClient::new(line.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX),
             results: OutputPolicyClient::new(line).max_decoding_message_size(MESSAGE_BYTES_MAX),
-            input: Guard::new(INPUT, clock.clone(), options.breaker, counters.clone()),
-            output: Guard::new(OUTPUT, clock.clone(), options.breaker, counters),
+            input: GuardedCall::new(INPUT, clock.clone(), options.breaker, counters.clone()),
+            output: GuardedCall::new(OUTPUT, clock.clone(), options.breaker, counters),
             in_force: RwLock::default(),
             gate,
             clock,
@@ -93,7 +94,7 @@ impl RemoteKernel {
         })
     }
 
-    async fn judge_page(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Judgement>, Unanswered> {
+    async fn judge_page(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Judgement>, CallFailure> {
         let subjects = requests.iter().map(|request| subject_to_wire(request)).collect();
         let mut kernel = self.kernel.clone();
         let asked = kernel.check_batch(v1::CheckBatchRequest { subjects });
@@ -101,7 +102,7 @@ impl RemoteKernel {
         // An answer that is not one per question answers none of them.
         let verdicts = answer?.verdicts;
         if verdicts.len() != requests.len() {
-            return Err(Unanswered::Miscounted { asked: requests.len(), given: verdicts.len() });
+            return Err(CallFailure::Miscounted { asked: requests.len(), given: verdicts.len() });
         }
         let in_force = self.snapshot();
         let judgement = |wire| {
@@ -137,7 +138,7 @@ impl RemoteKernel {
         if !errors.is_empty() && in_force.policy.id != policy.id {
             tracing::error!(snapshot = %policy.id, ?errors, "the output rules in force cannot be read here; results are held");
         }
-        *in_force = InForce { policy: policy.clone(), input, rules };
+        *in_force = ActivePolicies { policy: policy.clone(), input, rules };
         Some(policy)
     }
 }
@@ -151,7 +152,7 @@ impl Kernel for RemoteKernel {
             match self.judge_page(page).await {
                 Ok(judged) => judgements.extend(judged),
                 // Too much for one message, or one that the kernel cannot take: the others must not wait for ever because of it.
-                Err(Unanswered::Refused(_)) if page.len() > 1 => {
+                Err(CallFailure::Refused(_)) if page.len() > 1 => {
                     let (first, second) = page.split_at(page.len() / 2);
                     pages.push_front(second);
                     pages.push_front(first);
@@ -170,7 +171,7 @@ impl Kernel for RemoteKernel {
 
     /// Windows are counted where the kernel is: here every window looks empty.
     fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
-        policy.evaluate(&Subject::new(request, self.clock.now()), &Alone)
+        policy.evaluate(&Subject::new(request, self.clock.now()), &NoVelocity)
     }
 
     fn snapshot(&self) -> Arc<str> {
@@ -216,7 +217,7 @@ impl Kernel for RemoteKernel {
             OutputRules::Of(policy) => *policy.input(),
             OutputRules::None | OutputRules::Unknown => InputPolicy::CLOSED,
         };
-        *self.in_force.write() = InForce { policy, input, rules };
+        *self.in_force.write() = ActivePolicies { policy, input, rules };
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
@@ -241,7 +242,7 @@ impl Kernel for RemoteKernel {
         });
         match self.output.call(self.options.scan_within, asked).await {
             Ok(answer) => Some(output_verdict_from_wire(answer)),
-            Err(Unanswered::Refused(why)) => {
+            Err(CallFailure::Refused(why)) => {
                 let bytes = output.result.as_str().len();
                 self.gate.unreadable(&self.output_rules(), &output.request, bytes, &why)
             }
@@ -277,9 +278,9 @@ fn weight(request: &JobRequest) -> usize {
     request.payload.as_str().len() + pairs.map(|(name, value)| name.len() + value.len()).sum::<usize>()
 }
 
-struct Alone;
+struct NoVelocity;
 
-impl Velocity for Alone {
+impl Velocity for NoVelocity {
     fn count(&self, _window: &VelocityWindow<'_>) -> u64 {
         1
     }

@@ -1,30 +1,30 @@
 //! Doorbells and messages on NATS.
 //!
 //! [`NatsBus`] rings doorbells over plain subjects: nothing is stored, a lost ring costs waiting and nothing else.
-//! [`Doors`] takes submits and results from `sys.job.submit` and `sys.job.result`, stored by JetStream and answered after
-//! the commit. [`Posts`] speaks with workers that have no stream. [`Relay`] publishes outbox rows.
+//! [`IngressSubjects`] takes submits and results from `sys.job.submit` and `sys.job.result`, stored by JetStream and answered after
+//! the commit. [`WorkerSubjects`] speaks with workers that have no stream. [`Relay`] publishes outbox rows.
 
 mod bus;
-mod doors;
 mod error;
 mod examine;
+mod ingress;
 mod link;
 mod options;
 mod pace;
-mod posts;
 mod relay;
 mod subscription;
 mod tls;
 mod transport;
+mod worker_subjects;
 
-pub use bus::{Counters, NatsBus};
-pub use doors::guard::{Guard, GuardAway, IN_FLIGHT_FOR, MemoryGuard, PROCESSED_FOR, Standing};
-pub use doors::ingress::{Answer, Ingress, Submission};
-pub use doors::{DoorCounters, Doors, Served, Terms};
+pub use bus::{BusCounters, NatsBus};
 pub use error::ConnectError;
 pub use examine::examine;
-pub use link::Health;
+pub use ingress::api::{Ingress, IngressAnswer, Submission};
+pub use ingress::guard::{DuplicateGuard, GuardAway, IN_FLIGHT_FOR, MemoryGuard, MessageStanding, PROCESSED_FOR};
+pub use ingress::{DeliveryTerms, IngressCounters, IngressSubjects, Served};
+pub use link::ConnectionHealth;
 pub use options::Options;
-pub use posts::{Crew, Pen, Posts, Unsent};
 pub use relay::Relay;
 pub use transport::Transport;
+pub use worker_subjects::{BusPublisher, Unsent, WorkerHost, WorkerSubjects};

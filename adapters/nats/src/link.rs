@@ -27,7 +27,7 @@ const RETRY_MAX: Duration = Duration::from_secs(3);
 
 /// Whether messages get through.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Health {
+pub enum ConnectionHealth {
     Connected,
     /// In the words of the latest failure. The connection is tried again all the time.
     Away(String),
@@ -37,7 +37,7 @@ pub enum Health {
 pub(crate) struct Purpose {
     /// Shown in the server's list of connections.
     pub(crate) name: String,
-    /// Any subject of ours that nobody serves.
+    /// A subject of ours without a subscriber.
     pub(crate) unserved: String,
     /// Whether our own messages come back to us.
     pub(crate) echo: bool,
@@ -47,15 +47,15 @@ pub(crate) struct Purpose {
     pub(crate) incoming: usize,
 }
 
-pub(crate) struct Link {
-    line: Line,
-    health: watch::Receiver<Health>,
+pub(crate) struct ServerLink {
+    line: PingableClient,
+    health: watch::Receiver<ConnectionHealth>,
     lapsed: Lapsed,
     /// Ends with the link.
     _watching: JoinSet<()>,
 }
 
-impl Link {
+impl ServerLink {
     /// `missed` is called whenever messages may have been missed: after every connect, when subscriptions are in force
     /// again, and when they came faster than they were read.
     pub(crate) async fn open(
@@ -66,20 +66,20 @@ impl Link {
     ) -> Result<Self, ConnectError> {
         let (events, happened) = mpsc::unbounded_channel();
         let client = connect(options, &purpose, entropy, events).await?;
-        let line = Line { client, unserved: purpose.unserved };
-        let (told, health) = watch::channel(Health::Away("not connected yet".to_owned()));
+        let line = PingableClient { client, unserved: purpose.unserved };
+        let (told, health) = watch::channel(ConnectionHealth::Away("not connected yet".to_owned()));
         let mut watching = JoinSet::new();
-        watching.spawn(Watch { line: line.clone(), told, missed }.run(happened));
+        watching.spawn(HealthWatch { line: line.clone(), told, missed }.run(happened));
         Ok(Self { line, health, lapsed: Lapsed::default(), _watching: watching })
     }
 
     /// Waits until the subscriptions made so far are in force, for a moment: without NATS everything goes on, only
-    /// slower, so whoever starts us must not wait for it.
+    /// slower, so startup must not wait for it.
     pub(crate) async fn settled(&self) {
         let mut health = self.health.clone();
         let in_force = async {
-            // Fails only when nobody watches any more, and then nobody waits either.
-            let _ = health.wait_for(|health| *health == Health::Connected).await;
+            // Fails only without receivers, and then no caller waits.
+            let _ = health.wait_for(|health| *health == ConnectionHealth::Connected).await;
             self.line.answered().await
         };
         let _ = tokio::time::timeout(CONNECT_WITHIN, in_force).await;
@@ -100,10 +100,10 @@ impl Link {
     }
 
     /// A connection on which a subscription has ended is not sound: what it was for does not come in.
-    pub(crate) fn health(&self) -> Health {
+    pub(crate) fn health(&self) -> ConnectionHealth {
         let health = self.health.borrow().clone();
         match (&health, self.lapsed.why()) {
-            (Health::Connected, Some(why)) => Health::Away(why),
+            (ConnectionHealth::Connected, Some(why)) => ConnectionHealth::Away(why),
             _ => health,
         }
     }
@@ -161,12 +161,12 @@ fn retry_after(attempt: usize, entropy: &dyn Entropy) -> Duration {
 
 /// A client, and a way to ask the server for a sign of life.
 #[derive(Clone)]
-struct Line {
+struct PingableClient {
     client: Client,
     unserved: String,
 }
 
-impl Line {
+impl PingableClient {
     fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
     }
@@ -180,13 +180,13 @@ impl Line {
     }
 }
 
-struct Watch<M> {
-    line: Line,
-    told: watch::Sender<Health>,
+struct HealthWatch<M> {
+    line: PingableClient,
+    told: watch::Sender<ConnectionHealth>,
     missed: M,
 }
 
-impl<M: Fn() + Send + Sync> Watch<M> {
+impl<M: Fn() + Send + Sync> HealthWatch<M> {
     async fn run(self, mut happened: mpsc::UnboundedReceiver<Event>) {
         while let Some(event) = happened.recv().await {
             match event {
@@ -195,8 +195,8 @@ impl<M: Fn() + Send + Sync> Watch<M> {
                 Event::Closed => self.away("the connection was closed".to_owned()),
                 // Also told of trouble that did not end the connection.
                 Event::ClientError(error) if !self.line.is_connected() => self.away(error.to_string()),
-                Event::ClientError(error) => tracing::warn!(%error, "the NATS client is in trouble"),
-                Event::ServerError(error) => tracing::warn!(%error, "NATS refuses something"),
+                Event::ClientError(error) => tracing::warn!(%error, "NATS client error"),
+                Event::ServerError(error) => tracing::warn!(%error, "NATS server error"),
                 Event::SlowConsumer(_) => (self.missed)(),
                 Event::LameDuckMode | Event::Draining => {}
             }
@@ -211,19 +211,19 @@ impl<M: Fn() + Send + Sync> Watch<M> {
                 return;
             }
         }
-        self.told.send_replace(Health::Connected);
+        self.told.send_replace(ConnectionHealth::Connected);
         (self.missed)();
     }
 
     fn away(&self, why: String) {
-        tracing::warn!(why, "NATS is away");
-        self.told.send_replace(Health::Away(why));
+        tracing::warn!(why, "NATS connection lost");
+        self.told.send_replace(ConnectionHealth::Away(why));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lockgate_ports::memory::SeededEntropy;
+    use lockgate_model::SeededEntropy;
 
     use super::*;
 

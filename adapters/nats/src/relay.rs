@@ -13,9 +13,9 @@ use lockgate_core::ids::JobId;
 use lockgate_ports::{Delivered, OutboxRow, Outlet};
 use parking_lot::Mutex;
 
-use crate::doors::Terms;
-use crate::doors::streams::dead_letters;
-use crate::link::Health;
+use crate::ingress::DeliveryTerms;
+use crate::ingress::streams::dead_letters;
+use crate::link::ConnectionHealth;
 use crate::transport::Transport;
 
 /// Before the subject in the name of a sink.
@@ -25,7 +25,7 @@ const JOB: &str = "x-lockgate-job";
 
 pub struct Relay {
     transport: Arc<Transport>,
-    terms: Terms,
+    terms: DeliveryTerms,
     /// The connection since whose beginning the stream of dead letters is known to be there.
     ensured: Mutex<Option<u64>>,
 }
@@ -34,7 +34,7 @@ impl Relay {
     /// Where dead letters go.
     pub const DEAD_LETTERS: &str = "nats:sys.job.dlq";
 
-    pub fn new(transport: Arc<Transport>, terms: Terms) -> Self {
+    pub fn new(transport: Arc<Transport>, terms: DeliveryTerms) -> Self {
         Self { transport, terms, ensured: Mutex::new(None) }
     }
 
@@ -48,7 +48,7 @@ impl Relay {
         match self.transport.jetstream().create_or_update_stream(dead_letters(&self.terms)).await {
             Ok(_) => *self.ensured.lock() = Some(connection),
             // Rows that need it are told so when they are published.
-            Err(error) => tracing::warn!(%error, "the stream of dead letters cannot be made"),
+            Err(error) => tracing::warn!(%error, "JetStream stream for dead letters could not be created"),
         }
     }
 
@@ -92,8 +92,8 @@ impl Outlet for Relay {
 
     fn away(&self) -> Option<String> {
         match self.transport.health() {
-            Health::Connected => None,
-            Health::Away(why) => Some(format!("NATS is away: {why}")),
+            ConnectionHealth::Connected => None,
+            ConnectionHealth::Away(why) => Some(format!("NATS is away: {why}")),
         }
     }
 

@@ -18,10 +18,10 @@ const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// The subscriptions of one connection that have ended. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lapsed(Arc<Record>);
+pub(crate) struct Lapsed(Arc<LapsedRecord>);
 
 #[derive(Debug, Default)]
-struct Record {
+struct LapsedRecord {
     /// Subjects whose subscriptions are not in force again.
     subjects: Mutex<BTreeSet<String>>,
     ended: AtomicU64,
@@ -41,7 +41,7 @@ impl Lapsed {
 }
 
 /// What a subscription says next.
-pub(crate) enum Heard {
+pub(crate) enum Delivery {
     Message(Message),
     /// The subscription had ended and is in force again: messages may have been missed.
     Again,
@@ -71,14 +71,14 @@ impl Subscription {
         Ok(Self { client: client.clone(), subject, queue, subscriber, lapsed, again_at: None, is_gone: false })
     }
 
-    /// Loses nothing when it is dropped before it is ready. After [`Heard::Gone`] it is never ready.
-    pub(crate) async fn next(&mut self) -> Heard {
+    /// Loses nothing when it is dropped before it is ready. After [`Delivery::Gone`] it is never ready.
+    pub(crate) async fn next(&mut self) -> Delivery {
         if self.is_gone {
             std::future::pending::<()>().await;
         }
         if self.again_at.is_none() {
             match self.subscriber.next().await {
-                Some(message) => return Heard::Message(message),
+                Some(message) => return Delivery::Message(message),
                 None => self.has_ended(),
             }
         }
@@ -87,21 +87,21 @@ impl Subscription {
         }
         match subscribe(&self.client, &self.subject, self.queue.as_ref()).await {
             Ok(subscriber) => {
-                tracing::info!(subject = self.subject, "a NATS subscription is in force again");
+                tracing::info!(subject = self.subject, "NATS subscription restored");
                 (self.subscriber, self.again_at) = (subscriber, None);
                 self.lapsed.0.subjects.lock().remove(&self.subject);
-                Heard::Again
+                Delivery::Again
             }
             Err(error) => {
-                tracing::error!(subject = self.subject, %error, "a NATS subscription has ended and cannot be made again");
+                tracing::error!(subject = self.subject, %error, "NATS subscription ended and could not be restored");
                 self.is_gone = true;
-                Heard::Gone
+                Delivery::Gone
             }
         }
     }
 
     fn has_ended(&mut self) {
-        tracing::error!(subject = self.subject, "a NATS subscription has ended; it is made again");
+        tracing::error!(subject = self.subject, "NATS subscription ended; restoring it");
         self.lapsed.0.ended.fetch_add(1, Ordering::Relaxed);
         self.lapsed.0.subjects.lock().insert(self.subject.clone());
         self.again_at = Some(Instant::now() + AGAIN_AFTER);
@@ -162,10 +162,10 @@ mod tests {
         subscription.subscriber.unsubscribe().await.expect("ended behind its back");
         assert!(tokio::time::timeout(AGAIN_AFTER / 5, subscription.next()).await.is_err());
         assert!(lapsed.why().is_some_and(|why| why.contains("bell")), "{:?}", lapsed.why());
-        assert!(matches!(subscription.next().await, Heard::Again));
+        assert!(matches!(subscription.next().await, Delivery::Again));
         assert_eq!(lapsed.why(), None);
         client.publish("bell", "rung".into()).await.expect("published");
-        let Heard::Message(message) = subscription.next().await else { panic!("a message is heard") };
+        let Delivery::Message(message) = subscription.next().await else { panic!("a message is heard") };
         assert_eq!(&*message.payload, b"rung");
         assert_eq!(lapsed.ended(), 1);
     }
@@ -180,10 +180,10 @@ mod tests {
         // Ends every subscription, and then the client's own task.
         client.drain().await.expect("drained");
         let mut heard = subscription.next().await;
-        while matches!(heard, Heard::Again) {
+        while matches!(heard, Delivery::Again) {
             heard = subscription.next().await;
         }
-        assert!(matches!(heard, Heard::Gone));
+        assert!(matches!(heard, Delivery::Gone));
         drop(subscription);
         assert!(lapsed.why().is_some_and(|why| why.contains("bell")), "{:?}", lapsed.why());
     }

@@ -34,14 +34,14 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use lockgate_tls::{Files, Names};
+    use lockgate_tls::{FileNames, TlsPaths};
 
     use super::*;
 
     #[test]
     fn nothing_travels_in_the_clear_to_another_machine_unless_somebody_insists() {
-        let names = Names { ca: "NATS_TLS_CA", cert: "NATS_TLS_CERT", key: "NATS_TLS_KEY" };
-        let tls = Files::default().read(names).unwrap();
+        let names = FileNames { ca: "NATS_TLS_CA", cert: "NATS_TLS_CERT", key: "NATS_TLS_KEY" };
+        let tls = TlsPaths::default().read(names).unwrap();
         let secured = |urls: &[&str], clear| {
             Options::new(urls.iter().map(ToString::to_string).collect(), "a").secured(&tls, clear).map(|o| o.tls.is_some())
         };

@@ -10,7 +10,7 @@ use lockgate_ports::Entropy;
 use tokio::sync::watch;
 
 use crate::error::ConnectError;
-use crate::link::{Health, Link, Purpose};
+use crate::link::{ConnectionHealth, Purpose, ServerLink};
 use crate::options::Options;
 use crate::subscription::{Lapsed, Subscription};
 
@@ -23,7 +23,7 @@ const OUTGOING: usize = 2_048;
 const INCOMING: usize = 4_096;
 
 pub struct Transport {
-    link: Link,
+    link: ServerLink,
     jetstream: Context,
     connects: watch::Receiver<u64>,
     installation: String,
@@ -42,7 +42,7 @@ impl Transport {
         };
         let (connected, connects) = watch::channel(0);
         let count = move || connected.send_modify(|connects| *connects += 1);
-        let link = Link::open(options, purpose, Arc::clone(&entropy), count).await?;
+        let link = ServerLink::open(options, purpose, Arc::clone(&entropy), count).await?;
         let jetstream = ContextBuilder::new()
             .timeout(ACKNOWLEDGED_WITHIN)
             .ack_timeout(ACKNOWLEDGED_WITHIN)
@@ -53,7 +53,7 @@ impl Transport {
         Ok(Self { link, jetstream, connects, installation: options.installation.clone(), entropy })
     }
 
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> ConnectionHealth {
         self.link.health()
     }
 
@@ -88,7 +88,7 @@ impl Transport {
 
     /// Waits until the subscriptions made so far are in force, for a moment. Servers that are away were waited for already.
     pub(crate) async fn settled(&self) {
-        if self.health() == Health::Connected {
+        if self.health() == ConnectionHealth::Connected {
             self.link.settled().await;
         }
     }

@@ -9,10 +9,10 @@ use lockgate_ports::Spans;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::queue::Queue;
-use crate::send::{SendError, Sender};
+use crate::queue::SpanQueue;
+use crate::send::{SendError, SpanSender};
 use crate::settings::Settings;
-use crate::wire::{ExportTraceServiceRequest, Resource, ResourceSpans, Scope, ScopeSpans};
+use crate::wire::{ExportTraceServiceRequest, Resource, ResourceSpans, ScopeSpans, WireScope};
 
 /// Tries of one batch. While they go on the queue fills, and then spans are dropped: an outage costs spans, not memory.
 const TRIES: u32 = 4;
@@ -25,32 +25,32 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// What became of spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ExportCounters {
     pub exported: u64,
     pub dropped: u64,
 }
 
 pub struct Exporter {
     settings: Settings,
-    queue: Queue,
+    queue: SpanQueue,
     exported: AtomicU64,
     dropped: AtomicU64,
 }
 
 impl Exporter {
     pub fn new(settings: Settings) -> Arc<Self> {
-        let queue = Queue::new(settings.room, settings.batch.min(settings.room));
+        let queue = SpanQueue::new(settings.room, settings.batch.min(settings.room));
         Arc::new(Self { queue, settings, exported: AtomicU64::new(0), dropped: AtomicU64::new(0) })
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ExportCounters {
         let (exported, dropped) = (self.exported.load(Ordering::Relaxed), self.dropped.load(Ordering::Relaxed));
-        Counters { exported, dropped }
+        ExportCounters { exported, dropped }
     }
 
     /// Sends what comes in until `stop` turns true, then what is left, for a moment.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
-        let mut desk = Desk { exporter: self, sender: Sender::new(&self.settings), hand: None, complained: None };
+        let mut desk = ExportRound { exporter: self, sender: SpanSender::new(&self.settings), hand: None, complained: None };
         loop {
             tokio::select! {
                 biased;
@@ -76,7 +76,7 @@ impl Exporter {
         }
         let last = async { while desk.send_some(1).await {} };
         if tokio::time::timeout(LAST_WORDS, last).await.is_err() {
-            tracing::warn!("the last spans could not be sent");
+            tracing::warn!("final export of spans failed");
         }
     }
 
@@ -85,7 +85,7 @@ impl Exporter {
     }
 
     fn message(&self, spans: Vec<Span>) -> ExportTraceServiceRequest {
-        let scope = Scope { name: "lockgate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        let scope = WireScope { name: "lockgate".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
         let scope_spans = vec![ScopeSpans { scope: Some(scope), spans: spans.into_iter().map(Into::into).collect() }];
         let resource = Some(Resource { attributes: self.settings.resource.clone() });
         ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { resource, scope_spans }] }
@@ -112,15 +112,15 @@ impl Spans for Exporter {
 }
 
 /// Where the one task works.
-struct Desk<'e> {
+struct ExportRound<'e> {
     exporter: &'e Exporter,
-    sender: Sender,
+    sender: SpanSender,
     /// A batch on its way, and how many spans it has: a stop in the middle of it does not lose it.
     hand: Option<(ExportTraceServiceRequest, usize)>,
     complained: Option<Instant>,
 }
 
-impl Desk<'_> {
+impl ExportRound<'_> {
     /// Sends a batch; false if nothing waited.
     async fn send_some(&mut self, tries: u32) -> bool {
         if self.hand.is_none() {
@@ -154,7 +154,7 @@ impl Desk<'_> {
         self.exporter.exported.fetch_add((count - rejected) as u64, Ordering::Relaxed);
         self.exporter.drop_spans(rejected);
         if let Some((rejected, why)) = refused {
-            tracing::warn!(rejected, why, "the collector did not take all spans");
+            tracing::warn!(rejected, why, "collector rejected spans");
         }
     }
 

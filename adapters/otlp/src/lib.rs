@@ -10,6 +10,6 @@ mod send;
 mod settings;
 pub mod wire;
 
-pub use exporter::{Counters, Exporter};
+pub use exporter::{ExportCounters, Exporter};
 pub use sampler::Sampler;
 pub use settings::{Protocol, Settings, SettingsError};

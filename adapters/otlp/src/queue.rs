@@ -6,7 +6,7 @@ use lockgate_core::trace::Span;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-pub(crate) struct Queue {
+pub(crate) struct SpanQueue {
     waiting: Mutex<VecDeque<Span>>,
     room: usize,
     batch: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Queue {
     full: Notify,
 }
 
-impl Queue {
+impl SpanQueue {
     pub(crate) fn new(room: usize, batch: usize) -> Self {
         Self { waiting: Mutex::default(), room, batch, full: Notify::new() }
     }

@@ -4,7 +4,7 @@ use lockgate_core::trace::{TraceId, TraceParent};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampler {
-    /// The part of traces that is written where nobody else decided, from 0 to 1.
+    /// The part of traces that is written where no upstream service decided, from 0 to 1.
     pub ratio: f64,
     /// What the caller decided counts.
     pub follow_parent: bool,

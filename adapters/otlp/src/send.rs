@@ -25,16 +25,16 @@ pub(crate) enum SendError {
     /// Worth another try.
     #[error("{0}")]
     Away(String),
-    /// The same again would be refused again.
+    /// A repeat would be refused again.
     #[error("{0}")]
     Refused(String),
 }
 
-pub(crate) struct Sender {
+pub(crate) struct SpanSender {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-impl Sender {
+impl SpanSender {
     pub(crate) fn new(settings: &Settings) -> Self {
         let https = HttpsConnectorBuilder::new().with_tls_config(settings.tls.config()).https_or_http();
         let grpc = settings.protocol == Protocol::Grpc;

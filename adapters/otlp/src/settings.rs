@@ -169,12 +169,12 @@ fn names_only(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lockgate_tls::{Files, Names};
+    use lockgate_tls::{FileNames, TlsPaths};
 
     use super::*;
 
     fn tls() -> Tls {
-        Files::default().read(Names { ca: "ca", cert: "cert", key: "key" }).expect("no files")
+        TlsPaths::default().read(FileNames { ca: "ca", cert: "cert", key: "key" }).expect("no files")
     }
 
     fn settings(address: &str, whole: bool, protocol: Protocol) -> Result<Settings, SettingsError> {

@@ -1,6 +1,6 @@
 //! The part of OTLP that spans need, `opentelemetry.proto.collector.trace.v1` and what it names. The numbers are the contract.
 
-use lockgate_core::trace::{Span as CoreSpan, SpanKind, Value};
+use lockgate_core::trace::{Span as CoreSpan, SpanKind, SpanValue};
 
 /// Where a gRPC collector takes spans.
 pub const GRPC_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -47,13 +47,13 @@ pub struct Resource {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
-    pub scope: Option<Scope>,
+    pub scope: Option<WireScope>,
     #[prost(message, repeated, tag = "2")]
-    pub spans: Vec<Span>,
+    pub spans: Vec<WireSpan>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Scope {
+pub struct WireScope {
     #[prost(string, tag = "1")]
     pub name: String,
     #[prost(string, tag = "2")]
@@ -61,7 +61,7 @@ pub struct Scope {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub struct Span {
+pub struct WireSpan {
     #[prost(bytes = "vec", tag = "1")]
     pub trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -102,13 +102,13 @@ pub struct KeyValue {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct AnyValue {
-    #[prost(oneof = "any_value::Value", tags = "1, 2, 3")]
-    pub value: Option<any_value::Value>,
+    #[prost(oneof = "any_value::WireValue", tags = "1, 2, 3")]
+    pub value: Option<any_value::WireValue>,
 }
 
 pub mod any_value {
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub enum Value {
+    pub enum WireValue {
         #[prost(string, tag = "1")]
         String(String),
         #[prost(bool, tag = "2")]
@@ -120,15 +120,15 @@ pub mod any_value {
 
 impl KeyValue {
     pub fn text(key: impl Into<String>, value: impl Into<String>) -> Self {
-        Self::new(key, any_value::Value::String(value.into()))
+        Self::new(key, any_value::WireValue::String(value.into()))
     }
 
-    fn new(key: impl Into<String>, value: any_value::Value) -> Self {
+    fn new(key: impl Into<String>, value: any_value::WireValue) -> Self {
         Self { key: key.into(), value: Some(AnyValue { value: Some(value) }) }
     }
 }
 
-impl From<CoreSpan> for Span {
+impl From<CoreSpan> for WireSpan {
     fn from(span: CoreSpan) -> Self {
         let status = match &span.failure {
             Some(failure) => Status { message: failure.to_string(), code: STATUS_ERROR },
@@ -153,12 +153,12 @@ impl From<CoreSpan> for Span {
     }
 }
 
-impl From<Value> for any_value::Value {
-    fn from(value: Value) -> Self {
+impl From<SpanValue> for any_value::WireValue {
+    fn from(value: SpanValue) -> Self {
         match value {
-            Value::Text(text) => Self::String(text.to_string()),
-            Value::Int(n) => Self::Int(n),
-            Value::Bool(yes) => Self::Bool(yes),
+            SpanValue::Text(text) => Self::String(text.to_string()),
+            SpanValue::Int(n) => Self::Int(n),
+            SpanValue::Bool(yes) => Self::Bool(yes),
         }
     }
 }

@@ -13,9 +13,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use lockgate_core::trace::{Span, SpanKind, TraceParent};
 use lockgate_otlp::wire::ExportTraceServiceRequest;
-use lockgate_otlp::{Counters, Exporter, Protocol, Settings};
+use lockgate_otlp::{ExportCounters, Exporter, Protocol, Settings};
 use lockgate_ports::Spans;
-use lockgate_tls::{Files, Names};
+use lockgate_tls::{FileNames, TlsPaths};
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::net::TcpListener;
@@ -93,7 +93,7 @@ fn span(name: &'static str) -> Span {
 }
 
 fn settings(address: &str, protocol: Protocol) -> Settings {
-    let tls = Files::default().read(Names { ca: "ca", cert: "cert", key: "key" }).expect("no files");
+    let tls = TlsPaths::default().read(FileNames { ca: "ca", cert: "cert", key: "key" }).expect("no files");
     let mut settings = Settings::new(address, false, protocol, tls).expect("good");
     settings.delay = Duration::from_millis(10);
     settings
@@ -123,7 +123,7 @@ async fn spans_arrive_by_http_and_by_grpc() {
         let exporter = Exporter::new(settings);
         let (stop, task) = run(&exporter);
         exporter.record(vec![span("one"), span("two")]);
-        wait_for("both are sent", || exporter.counters() == Counters { exported: 2, dropped: 0 }).await;
+        wait_for("both are sent", || exporter.counters() == ExportCounters { exported: 2, dropped: 0 }).await;
         assert_eq!(collector.names(), ["one", "two"]);
         let (at, headers, message) = collector.got.lock()[0].clone();
         assert_eq!((at.as_str(), &headers["x-key"]), (path, &"secret".parse::<http::HeaderValue>().expect("a value")));
@@ -165,12 +165,12 @@ async fn what_finds_no_room_is_dropped_and_counted_and_nobody_waits() {
     let exporter = Exporter::new(settings);
     exporter.record(vec![span("a"), span("b")]);
     exporter.record(vec![span("c"), span("d")]);
-    assert_eq!(exporter.counters(), Counters { exported: 0, dropped: 1 });
+    assert_eq!(exporter.counters(), ExportCounters { exported: 0, dropped: 1 });
     let (stop, task) = run(&exporter);
     wait_for("a whole batch is sent at once", || exporter.counters().exported == 2).await;
     // The rest goes when the process ends, without waiting for the hour to be over.
     stop.send_replace(true);
     task.await.expect("ended");
     assert_eq!(collector.names(), ["a", "b", "c"]);
-    assert_eq!(exporter.counters(), Counters { exported: 3, dropped: 1 });
+    assert_eq!(exporter.counters(), ExportCounters { exported: 3, dropped: 1 });
 }

@@ -9,27 +9,27 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Statement};
 
-use crate::counters::Tally;
-use crate::error::Fault;
-use crate::options::{Dialect, Options};
+use crate::counters::LiveCounters;
+use crate::error::StatementError;
+use crate::options::{ConnectOptions, Dialect};
 
 /// Rows by key and queues by their index, whatever the statistics of a young or restless table say; and one plan per
 /// statement, not one per call.
 const PLANNER: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off \
     -c enable_hashjoin=off -c enable_mergejoin=off -c enable_sort=off -c jit=off";
 
-pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+pub(crate) type SqlParam<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// One statement of several.
-pub(crate) struct Call<'a> {
+pub(crate) struct SqlCall<'a> {
     pub(crate) sql: &'static str,
-    pub(crate) params: Vec<Param<'a>>,
+    pub(crate) params: Vec<SqlParam<'a>>,
 }
 
 pub(crate) struct Conn {
     client: Client,
     prepared: BTreeMap<&'static str, Statement>,
-    tally: Arc<Tally>,
+    tally: Arc<LiveCounters>,
     driver: JoinHandle<()>,
     /// Something was asked and not answered: what comes next on this connection is the answer to that.
     pub(crate) busy: bool,
@@ -44,10 +44,11 @@ impl Drop for Conn {
 }
 
 impl Conn {
-    pub(crate) async fn open(options: &Options, tally: &Arc<Tally>) -> Result<Self, Fault> {
+    pub(crate) async fn open(options: &ConnectOptions, tally: &Arc<LiveCounters>) -> Result<Self, StatementError> {
         let config = settings(options);
-        let opened = tokio::time::timeout(options.deadline, options.wire.dial(&config)).await.map_err(|_| Fault::TimedOut);
-        let (client, driver) = opened?.map_err(Fault::Away)?;
+        let opened =
+            tokio::time::timeout(options.deadline, options.wire.dial(&config)).await.map_err(|_| StatementError::TimedOut);
+        let (client, driver) = opened?.map_err(StatementError::Away)?;
         Ok(Self { client, prepared: BTreeMap::new(), tally: Arc::clone(tally), driver, busy: false })
     }
 
@@ -56,7 +57,7 @@ impl Conn {
     }
 
     /// Prepared once.
-    async fn statement(&mut self, sql: &'static str) -> Result<Statement, Fault> {
+    async fn statement(&mut self, sql: &'static str) -> Result<Statement, StatementError> {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
         }
@@ -65,19 +66,23 @@ impl Conn {
         Ok(statement)
     }
 
-    pub(crate) async fn rows(&mut self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Fault> {
+    pub(crate) async fn rows(
+        &mut self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StatementError> {
         let statement = self.statement(sql).await?;
         self.tally.sent(1);
         Ok(self.client.query(&statement, params).await?)
     }
 
     /// Text without parameters, such as BEGIN.
-    pub(crate) async fn say(&mut self, text: &str) -> Result<(), Fault> {
+    pub(crate) async fn say(&mut self, text: &str) -> Result<(), StatementError> {
         self.tally.sent(1);
         Ok(self.client.batch_execute(text).await?)
     }
 
-    pub(crate) async fn prepare_all(&mut self, calls: &[Call<'_>]) -> Result<(), Fault> {
+    pub(crate) async fn prepare_all(&mut self, calls: &[SqlCall<'_>]) -> Result<(), StatementError> {
         for call in calls {
             self.statement(call.sql).await?;
         }
@@ -88,9 +93,9 @@ impl Conn {
     pub(crate) async fn together(
         &mut self,
         first: Option<&str>,
-        calls: &[Call<'_>],
+        calls: &[SqlCall<'_>],
         last: Option<&str>,
-    ) -> Result<Answers, Fault> {
+    ) -> Result<PipelinedAnswers, StatementError> {
         let mut statements = Vec::with_capacity(calls.len());
         for call in calls {
             statements.push(self.statement(call.sql).await?);
@@ -106,32 +111,32 @@ impl Conn {
         self.tally.sent(calls.len() + usize::from(first.is_some()) + usize::from(last.is_some()));
         // Polled in this order, and a request is sent when it is first polled.
         let (first, rows, last) = futures::join!(say(first), join_all(asked), say(last));
-        Ok(Answers { first: first.map_err(Fault::from), rows, last: last.map_err(Fault::from) })
+        Ok(PipelinedAnswers { first: first.map_err(StatementError::from), rows, last: last.map_err(StatementError::from) })
     }
 }
 
 /// The rows of each call, and how the last word ended.
-pub(crate) type Said = (Vec<Vec<Row>>, Result<(), Fault>);
+pub(crate) type Replies = (Vec<Vec<Row>>, Result<(), StatementError>);
 
 /// What came back, in the order it was sent.
-pub(crate) struct Answers {
-    first: Result<(), Fault>,
+pub(crate) struct PipelinedAnswers {
+    first: Result<(), StatementError>,
     rows: Vec<Result<Vec<Row>, tokio_postgres::Error>>,
-    last: Result<(), Fault>,
+    last: Result<(), StatementError>,
 }
 
-impl Answers {
+impl PipelinedAnswers {
     /// The rows of each call and how `last` ended, unless something before it failed. Of several failures the server's own
     /// word counts: the others follow from it.
-    pub(crate) fn split(self) -> Result<Said, Fault> {
+    pub(crate) fn split(self) -> Result<Replies, StatementError> {
         let mut failed = self.first.err();
         let mut rows = Vec::with_capacity(self.rows.len());
         for answer in self.rows {
             match answer {
                 Ok(found) => rows.push(found),
                 Err(error) => {
-                    let said = failed.as_ref().is_some_and(Fault::was_refused);
-                    failed = if said { failed } else { Some(Fault::from(error)) };
+                    let said = failed.as_ref().is_some_and(StatementError::was_refused);
+                    failed = if said { failed } else { Some(StatementError::from(error)) };
                 }
             }
         }
@@ -142,7 +147,7 @@ impl Answers {
     }
 }
 
-fn settings(options: &Options) -> Config {
+fn settings(options: &ConnectOptions) -> Config {
     let mut config = options.config.clone();
     let millis = |span: Duration| span.as_millis().max(1);
     let mut own = format!(

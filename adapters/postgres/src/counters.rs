@@ -4,25 +4,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Since the Store was connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct StoreCounters {
     /// Transactions with changes of jobs that were committed.
     pub transactions: u64,
     pub statements: u64,
-    /// Times somebody waited for the network: statements sent together share one.
+    /// Waits for the network: statements sent together share one.
     pub round_trips: u64,
     /// Rows inserted, updated and deleted by committed changes of jobs.
     pub rows_written: u64,
 }
 
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct LiveCounters {
     transactions: AtomicU64,
     statements: AtomicU64,
     round_trips: AtomicU64,
     rows_written: AtomicU64,
 }
 
-impl Tally {
+impl LiveCounters {
     pub(crate) fn sent(&self, statements: usize) {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
         self.statements.fetch_add(statements as u64, Ordering::Relaxed);
@@ -33,9 +33,9 @@ impl Tally {
         self.rows_written.fetch_add(rows, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self) -> Counters {
+    pub(crate) fn read(&self) -> StoreCounters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
+        StoreCounters {
             transactions: read(&self.transactions),
             statements: read(&self.statements),
             round_trips: read(&self.round_trips),

@@ -3,11 +3,12 @@
 use std::error::Error as _;
 
 use lockgate_ports::{Misread, StoreError};
+use lockgate_sql::UnknownCode;
 use tokio_postgres::error::{DbError, SqlState};
 
 /// Why a database cannot be used as a Store.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
+pub enum UnusableDatabase {
     #[error("DATABASE_URL cannot be used: {0}. It looks like postgres://user:password@host:5432/database")]
     Url(String),
     #[error(
@@ -49,7 +50,7 @@ pub enum ConnectError {
 
 /// A failure on one connection.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum StatementError {
     #[error("{}", told(.0))]
     Sql(#[from] tokio_postgres::Error),
     /// A row that cannot be understood.
@@ -65,13 +66,19 @@ pub(crate) enum Fault {
     Locked(String),
 }
 
-impl Misread for Fault {
+impl Misread for StatementError {
     fn is_of_one_row(&self) -> bool {
         matches!(self, Self::Row(_))
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<UnknownCode> for StatementError {
+    fn from(error: UnknownCode) -> Self {
+        Self::Row(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for StatementError {
     fn from(error: serde_json::Error) -> Self {
         Self::Row(error.to_string())
     }
@@ -90,7 +97,7 @@ fn with_causes(error: &tokio_postgres::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-impl Fault {
+impl StatementError {
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Sql(error) => error.code(),

@@ -4,13 +4,13 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::checkup::{Check, Grade, clock_skew};
 use tokio_postgres::Client;
 
-use crate::error::ConnectError;
-use crate::options::Options;
+use crate::error::UnusableDatabase;
+use crate::options::ConnectOptions;
 use crate::schema::check;
 
 /// Every check there is, in a fixed order. `now` is this process's time.
-pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, ConnectError> {
-    let (client, _driver) = options.wire.dial(&options.config).await.map_err(ConnectError::Unreachable)?;
+pub async fn examine(options: &ConnectOptions, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, UnusableDatabase> {
+    let (client, _driver) = options.wire.dial(&options.config).await.map_err(UnusableDatabase::Unreachable)?;
     let product = one(&client, "SELECT version()").await?;
     let mut checks = vec![version(&product)];
     checks.push(clock(&client, now).await?);
@@ -25,7 +25,7 @@ pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<V
     Ok(checks)
 }
 
-async fn one(client: &Client, sql: &str) -> Result<String, ConnectError> {
+async fn one(client: &Client, sql: &str) -> Result<String, UnusableDatabase> {
     Ok(client.query_one(sql, &[]).await?.try_get(0)?)
 }
 
@@ -42,7 +42,7 @@ fn version(product: &str) -> Check {
     }
 }
 
-async fn clock(client: &Client, now: impl Fn() -> Timestamp) -> Result<Check, ConnectError> {
+async fn clock(client: &Client, now: impl Fn() -> Timestamp) -> Result<Check, UnusableDatabase> {
     let before = now().as_millis();
     let theirs: i64 =
         client.query_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT", &[]).await?.try_get(0)?;
@@ -63,21 +63,21 @@ fn durable(setting: &'static str, value: &str) -> Check {
     }
 }
 
-async fn schema(client: &Client, options: &Options) -> Result<Check, ConnectError> {
+async fn schema(client: &Client, options: &ConnectOptions) -> Result<Check, UnusableDatabase> {
     match check(client, options.dialect).await {
         Ok(()) => Ok(Check::new("schema", "current", Grade::Good, "it fits this lockgate")),
-        Err(ConnectError::Older { found, known }) => {
+        Err(UnusableDatabase::Older { found, known }) => {
             let found = format!("{found} of {known}");
             Ok(Check::new("schema", found, Grade::Notice, "run `lockgate migrate`, or let `lockgate serve` do it"))
         }
-        Err(error @ (ConnectError::Newer { .. } | ConnectError::Changed { .. })) => {
+        Err(error @ (UnusableDatabase::Newer { .. } | UnusableDatabase::Changed { .. })) => {
             Ok(Check::new("schema", "another", Grade::Bad, error.to_string()))
         }
         Err(error) => Err(error),
     }
 }
 
-fn connections(most: &str, options: &Options) -> Check {
+fn connections(most: &str, options: &ConnectOptions) -> Check {
     let own = options.writers + options.readers;
     let processes = most.parse::<usize>().unwrap_or(0) / own.max(1);
     let grade = if processes < 4 { Grade::Notice } else { Grade::Good };
@@ -91,7 +91,7 @@ const PINNED_BAD_SECONDS: i64 = 600;
 const PINNED_NOTICE_TRANSACTIONS: i64 = 1_000_000;
 
 /// Who pins the xmin horizon: rows that ended after it cannot be removed, and every read of a queue passes over them.
-async fn horizon(client: &Client) -> Result<Check, ConnectError> {
+async fn horizon(client: &Client) -> Result<Check, UnusableDatabase> {
     let what = "xmin horizon";
     let Some(row) = client.query_opt(include_str!("../queries/horizon_postgres.sql"), &[]).await? else {
         return Ok(Check::new(what, "free", Grade::Good, "dead rows can be removed"));

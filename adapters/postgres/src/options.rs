@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate_ports::Clock;
 use tokio_postgres::Config;
 
-use crate::wire::Wire;
+use crate::wire::WireSecurity;
 
 /// Whose clock decides what is due.
 #[derive(Clone)]
@@ -29,12 +29,15 @@ pub enum Dialect {
     Cockroach,
 }
 
+/// The Store's time where a test sets it, in milliseconds. None: the server's clock.
+pub(crate) type Now = Option<i64>;
+
 #[derive(Clone)]
-pub struct Options {
+pub struct ConnectOptions {
     /// Parsed from a URL such as `postgres://user@host/database`.
     pub config: Config,
     /// Over which it is reached.
-    pub wire: Wire,
+    pub wire: WireSecurity,
     pub store_time: StoreTime,
     /// How long any call may take.
     pub deadline: Duration,
@@ -46,12 +49,12 @@ pub struct Options {
     pub dialect: Dialect,
 }
 
-impl Options {
+impl ConnectOptions {
     /// As an installation runs, over a connection in the clear: [`of`](Self::of) makes a safe one.
     pub fn new(config: Config) -> Self {
         Self {
             config,
-            wire: Wire::default(),
+            wire: WireSecurity::default(),
             store_time: StoreTime::Server,
             deadline: Duration::from_secs(2),
             writers: 2,

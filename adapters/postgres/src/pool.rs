@@ -9,34 +9,34 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::conn::Conn;
-use crate::counters::Tally;
-use crate::error::Fault;
-use crate::options::Options;
+use crate::counters::LiveCounters;
+use crate::error::StatementError;
+use crate::options::ConnectOptions;
 use crate::retry::{TRIES_MAX, connect_after, repeat_after};
 
-/// Opens connections, and stops asking for a while when nobody answers: callers then fail at once instead of queueing.
-pub(crate) struct Door {
-    pub(crate) options: Options,
-    pub(crate) tally: Arc<Tally>,
-    away: Mutex<Option<Away>>,
+/// Opens connections, and stops asking for a while when the server does not answer: callers then fail at once instead of queueing.
+pub(crate) struct Connector {
+    pub(crate) options: ConnectOptions,
+    pub(crate) tally: Arc<LiveCounters>,
+    away: Mutex<Option<ReconnectBackoff>>,
     /// Rows of `totals` whose writer has a transaction of unknown outcome, which may still arrive.
     unfenced: Mutex<BTreeSet<i64>>,
 }
 
-struct Away {
+struct ReconnectBackoff {
     failures: u32,
     until: Instant,
     why: String,
 }
 
-impl Door {
-    pub(crate) fn new(options: Options) -> Self {
+impl Connector {
+    pub(crate) fn new(options: ConnectOptions) -> Self {
         Self { options, tally: Arc::default(), away: Mutex::new(None), unfenced: Mutex::default() }
     }
 
-    pub(crate) async fn open(&self) -> Result<Conn, Fault> {
+    pub(crate) async fn open(&self) -> Result<Conn, StatementError> {
         if let Some(away) = self.away.lock().as_ref().filter(|away| Instant::now() < away.until) {
-            return Err(Fault::Away(away.why.clone()));
+            return Err(StatementError::Away(away.why.clone()));
         }
         match Conn::open(&self.options, &self.tally).await {
             Ok(conn) => {
@@ -47,21 +47,22 @@ impl Door {
                 let why = fault.to_string();
                 let mut away = self.away.lock();
                 let failures = away.as_ref().map_or(0, |away| away.failures + 1);
-                *away = Some(Away { failures, until: Instant::now() + connect_after(failures), why: why.clone() });
-                Err(Fault::Away(why))
+                *away =
+                    Some(ReconnectBackoff { failures, until: Instant::now() + connect_after(failures), why: why.clone() });
+                Err(StatementError::Away(why))
             }
         }
     }
 }
 
-impl Door {
+impl Connector {
     pub(crate) fn lose_track(&self, shard: i64) {
         self.unfenced.lock().insert(shard);
     }
 
     /// Before anything is read back: waits until transactions of unknown outcome are over, for each holds its writer's row as
     /// long as it is open, and sees to it that one which has not arrived yet fails when it does.
-    pub(crate) async fn fence(&self) -> Result<(), Fault> {
+    pub(crate) async fn fence(&self) -> Result<(), StatementError> {
         let shards: Vec<i64> = self.unfenced.lock().iter().copied().collect();
         if shards.is_empty() {
             return Ok(());
@@ -77,44 +78,44 @@ impl Door {
     }
 }
 
-pub(crate) struct Pool {
-    pub(crate) door: Arc<Door>,
+pub(crate) struct ConnectionPool {
+    pub(crate) connector: Arc<Connector>,
     places: Semaphore,
     idle: Mutex<Vec<Conn>>,
 }
 
 /// Whether a call that was not answered may have left something behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AccessMode {
     Reads,
     Writes,
 }
 
 /// One call: a place in the pool, and as many tries as the server asks for.
-pub(crate) struct Turn<'p> {
-    pool: &'p Pool,
+pub(crate) struct PooledCall<'p> {
+    pool: &'p ConnectionPool,
     _place: SemaphorePermit<'p>,
-    kind: Kind,
+    kind: AccessMode,
     pub(crate) deadline: Instant,
     tries: u32,
 }
 
-impl Pool {
-    pub(crate) fn new(door: Arc<Door>) -> Self {
-        let places = Semaphore::new(door.options.readers.max(1));
-        Self { door, places, idle: Mutex::new(Vec::new()) }
+impl ConnectionPool {
+    pub(crate) fn new(connector: Arc<Connector>) -> Self {
+        let places = Semaphore::new(connector.options.readers.max(1));
+        Self { connector, places, idle: Mutex::new(Vec::new()) }
     }
 
-    pub(crate) async fn turn(&self, kind: Kind) -> Result<Turn<'_>, StoreError> {
-        let deadline = Instant::now() + self.door.options.deadline;
+    pub(crate) async fn turn(&self, kind: AccessMode) -> Result<PooledCall<'_>, StoreError> {
+        let deadline = Instant::now() + self.connector.options.deadline;
         let place = tokio::time::timeout_at(deadline, self.places.acquire()).await;
         let crowded = || StoreError::Unavailable("every connection to the database is busy".to_owned());
         let place = place.map_err(|_| crowded())?.map_err(|_| crowded())?;
-        Ok(Turn { pool: self, _place: place, kind, deadline, tries: 0 })
+        Ok(PooledCall { pool: self, _place: place, kind, deadline, tries: 0 })
     }
 }
 
-impl Turn<'_> {
+impl PooledCall<'_> {
     pub(crate) async fn conn(&self) -> Result<Conn, StoreError> {
         let kept = {
             let mut idle = self.pool.idle.lock();
@@ -123,7 +124,7 @@ impl Turn<'_> {
         };
         let conn = match kept {
             Some(conn) => Ok(conn),
-            None => self.pool.door.open().await,
+            None => self.pool.connector.open().await,
         };
         let mut conn = conn.map_err(|fault| fault.before_commit())?;
         conn.busy = true;
@@ -134,9 +135,9 @@ impl Turn<'_> {
     pub(crate) async fn judge<T>(
         &mut self,
         mut conn: Conn,
-        answer: Result<Result<T, Fault>, tokio::time::error::Elapsed>,
+        answer: Result<Result<T, StatementError>, tokio::time::error::Elapsed>,
     ) -> Option<Result<T, StoreError>> {
-        let fault = match answer.unwrap_or(Err(Fault::TimedOut)) {
+        let fault = match answer.unwrap_or(Err(StatementError::TimedOut)) {
             Ok(value) => {
                 self.give_back(conn);
                 return Some(Ok(value));
@@ -155,7 +156,7 @@ impl Turn<'_> {
             self.tries += 1;
             return None;
         }
-        let unknown = self.kind == Kind::Writes && !fault.was_refused();
+        let unknown = self.kind == AccessMode::Writes && !fault.was_refused();
         Some(Err(if unknown { StoreError::UnknownOutcome(fault.to_string()) } else { fault.before_commit() }))
     }
 

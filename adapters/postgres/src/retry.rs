@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Transactions that the server wants repeated are repeated this often. More would mean that somebody else always wins.
+/// Transactions that the server wants repeated are repeated this often. More would mean that another transaction always wins.
 pub(crate) const TRIES_MAX: u32 = 8;
 
 const REPEAT_BASE: Duration = Duration::from_millis(1);

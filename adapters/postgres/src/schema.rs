@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::error::{ConnectError, told};
-use crate::options::{Dialect, Options};
+use crate::error::{UnusableDatabase, told};
+use crate::options::{ConnectOptions, Dialect};
 
 struct Migration {
     version: i64,
@@ -23,7 +23,7 @@ struct Migration {
 }
 
 const fn migration(version: i64, sql: &'static str) -> Migration {
-    // Before the first release there was nobody to go on.
+    // Before the first release there was no installation to upgrade.
     Migration { version, sql, needs: version }
 }
 
@@ -77,10 +77,10 @@ const LEAVE: &str = "UPDATE migration_lock SET holder = NULL WHERE holder = $1";
 const STILL_OURS: &str = "SELECT 1 FROM migration_lock WHERE holder = $1 FOR UPDATE";
 
 /// Brings the database to the newest schema. Safe when many processes do it at once. Refuses a database from the future.
-pub async fn migrate(options: &Options) -> Result<(), ConnectError> {
-    let Options { config, wire, dialect, .. } = options;
+pub async fn migrate(options: &ConnectOptions) -> Result<(), UnusableDatabase> {
+    let ConnectOptions { config, wire, dialect, .. } = options;
     let dialect = *dialect;
-    let (mut client, _driver) = wire.dial(config).await.map_err(ConnectError::Unreachable)?;
+    let (mut client, _driver) = wire.dial(config).await.map_err(UnusableDatabase::Unreachable)?;
     make_ledger(&client).await?;
     if found(&client).await? >= KNOWN {
         return verify(&client, dialect).await;
@@ -95,9 +95,9 @@ pub async fn migrate(options: &Options) -> Result<(), ConnectError> {
 }
 
 /// Refuses a database that this binary does not fit.
-pub(crate) async fn check(client: &Client, dialect: Dialect) -> Result<(), ConnectError> {
+pub(crate) async fn check(client: &Client, dialect: Dialect) -> Result<(), UnusableDatabase> {
     match found(client).await? {
-        found if found < KNOWN => Err(ConnectError::Older { found, known: KNOWN }),
+        found if found < KNOWN => Err(UnusableDatabase::Older { found, known: KNOWN }),
         _ => verify(client, dialect).await,
     }
 }
@@ -113,7 +113,7 @@ fn migrations(dialect: Dialect) -> impl Iterator<Item = Migration> {
 }
 
 /// Two processes may make the tables at once; then the server tells one of them that they exist, which is as good.
-async fn make_ledger(client: &Client) -> Result<(), ConnectError> {
+async fn make_ledger(client: &Client) -> Result<(), UnusableDatabase> {
     let mut made = client.batch_execute(LEDGER).await;
     for _ in 0..3 {
         let Err(error) = &made else { break };
@@ -127,7 +127,7 @@ async fn make_ledger(client: &Client) -> Result<(), ConnectError> {
 }
 
 /// The newest version applied; 0 if none ever was.
-async fn found(client: &Client) -> Result<i64, ConnectError> {
+async fn found(client: &Client) -> Result<i64, UnusableDatabase> {
     match client.query_one("SELECT COALESCE(max(version), 0) FROM migrations", &[]).await {
         Ok(row) => Ok(row.try_get(0)?),
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(0),
@@ -135,21 +135,21 @@ async fn found(client: &Client) -> Result<i64, ConnectError> {
     }
 }
 
-async fn verify(client: &Client, dialect: Dialect) -> Result<(), ConnectError> {
+async fn verify(client: &Client, dialect: Dialect) -> Result<(), UnusableDatabase> {
     fits(client).await?;
     let applied = "SELECT version, checksum FROM migrations WHERE version <= $1 ORDER BY version";
     for row in client.query(applied, &[&KNOWN]).await? {
         let (version, stored): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
         let ours = migrations(dialect).find(|migration| migration.version == version);
         if ours.is_none_or(|migration| checksum(migration.sql) != stored) {
-            return Err(ConnectError::Changed { version });
+            return Err(UnusableDatabase::Changed { version });
         }
     }
     Ok(())
 }
 
 /// Whether this binary may work on a database that a newer one has changed, as it does while an installation is upgraded.
-async fn fits(client: &Client) -> Result<(), ConnectError> {
+async fn fits(client: &Client) -> Result<(), UnusableDatabase> {
     let newer = "SELECT version, needs FROM migrations WHERE version > $1 ORDER BY version DESC";
     let rows = client.query(newer, &[&KNOWN]).await?;
     let Some(newest) = rows.first() else { return Ok(()) };
@@ -157,7 +157,7 @@ async fn fits(client: &Client) -> Result<(), ConnectError> {
     for row in &rows {
         let needs: Option<i64> = row.try_get(1)?;
         if needs.is_none_or(|needs| needs > KNOWN) {
-            return Err(ConnectError::Newer { found, known: KNOWN });
+            return Err(UnusableDatabase::Newer { found, known: KNOWN });
         }
     }
     tracing::warn!(found, known = KNOWN, "the database is newer than this process, and still fits it: finish the upgrade");
@@ -168,27 +168,27 @@ fn checksum(sql: &str) -> String {
     lockgate_core::hex::write(&Sha256::digest(sql))
 }
 
-async fn take_lock(client: &Client, holder: &str) -> Result<(), ConnectError> {
+async fn take_lock(client: &Client, holder: &str) -> Result<(), UnusableDatabase> {
     let end = Instant::now() + PATIENCE;
     let life = i64::try_from(LOCK_LIFE.as_millis()).unwrap_or(i64::MAX);
     while client.execute(TAKE, &[&holder, &life]).await? == 0 {
         if Instant::now() >= end {
             let row = client.query_one("SELECT COALESCE(holder, 'nobody') FROM migration_lock", &[]).await?;
-            return Err(ConnectError::Locked { holder: row.try_get(0)? });
+            return Err(UnusableDatabase::Locked { holder: row.try_get(0)? });
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     Ok(())
 }
 
-async fn apply(client: &mut Client, holder: &str, dialect: Dialect) -> Result<(), ConnectError> {
+async fn apply(client: &mut Client, holder: &str, dialect: Dialect) -> Result<(), UnusableDatabase> {
     verify(client, dialect).await?;
     let found = found(client).await?;
     for Migration { version, sql, needs } in migrations(dialect).filter(|migration| migration.version > found) {
-        let failed = |error| ConnectError::Migration { version, error };
+        let failed = |error| UnusableDatabase::Migration { version, error };
         let transaction = client.transaction().await?;
         if transaction.query(STILL_OURS, &[&holder]).await?.is_empty() {
-            return Err(ConnectError::Locked { holder: "another process".to_owned() });
+            return Err(UnusableDatabase::Locked { holder: "another process".to_owned() });
         }
         transaction.batch_execute(sql).await.map_err(failed)?;
         let record = "INSERT INTO migrations (version, checksum, needs) VALUES ($1, $2, $3)";
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The schema of the last release. Whoever makes a release sets it to [`KNOWN`].
+    /// The schema of the last release. Set to [`KNOWN`] with each release.
     const RELEASED: i64 = 12;
     /// What processes of the last release would stumble over.
     const TAKES_AWAY: [&str; 7] =

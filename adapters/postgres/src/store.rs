@@ -11,25 +11,25 @@ use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage,
-    JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated, Pinned,
-    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Tries,
-    Unattached, Unreadable, Upkeep,
+    Activation, Active, AttachedSession, AuditStore, ChangeError, ChildJob, ChildQuery, DeadLetterQuery, DuplicateJob,
+    EdgeRow, EventPage, JobChange, JobDetail, JobQuery, JobStore, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met,
+    OutboxBacklog, OutboxRow, Outdated, Pinned, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError,
+    Timelines, Totals, Tries, Unattached, Unreadable, Upkeep,
 };
-use parking_lot::Mutex;
+use lockgate_sql::ErasureSearch;
 
-use crate::counters::Counters;
-use crate::error::{ConnectError, Fault};
-use crate::options::{Dialect, Options};
-use crate::pool::{Door, Kind, Pool};
-use crate::sheet::Sheet;
-use crate::writer::Writer;
-use crate::{desk, reads, schema};
+use crate::counters::StoreCounters;
+use crate::encoded_change::EncodedChange;
+use crate::error::{StatementError, UnusableDatabase};
+use crate::options::{ConnectOptions, Dialect};
+use crate::pool::{AccessMode, ConnectionPool, Connector};
+use crate::writer::WriterHandle;
+use crate::{reads, schema, writes};
 
 /// Runs a call on a connection of the pool, within the deadline and as often as the server asks for it.
 macro_rules! ask {
     ($store:ident, $kind:ident, $conn:ident => $work:expr) => {{
-        let mut turn = $store.pool.turn(Kind::$kind).await?;
+        let mut turn = $store.pool.turn(AccessMode::$kind).await?;
         loop {
             let mut conn = turn.conn().await?;
             let answer = {
@@ -53,10 +53,10 @@ const PRUNED_AT_ONCE: usize = 1_000;
 
 /// The Store in one database. Any number of them, in any number of processes, may use the same.
 pub struct PostgresStore {
-    pool: Pool,
-    writer: Writer,
+    pool: ConnectionPool,
+    writer: WriterHandle,
     unreadable: Unreadable,
-    searched: Mutex<Option<tenants::Search>>,
+    searched: ErasureSearch,
 }
 
 impl std::fmt::Debug for PostgresStore {
@@ -67,32 +67,32 @@ impl std::fmt::Debug for PostgresStore {
 
 impl PostgresStore {
     /// The database must have been migrated: see [`migrate`](crate::migrate).
-    pub async fn connect(options: Options) -> Result<Self, ConnectError> {
-        let (client, _driver) = options.wire.dial(&options.config).await.map_err(ConnectError::Unreachable)?;
+    pub async fn connect(options: ConnectOptions) -> Result<Self, UnusableDatabase> {
+        let (client, _driver) = options.wire.dial(&options.config).await.map_err(UnusableDatabase::Unreachable)?;
         schema::check(&client, options.dialect).await?;
         drop(client);
-        let door = Arc::new(Door::new(options));
-        let (unreadable, searched) = (Unreadable::default(), Mutex::default());
-        Ok(Self { writer: Writer::start(&door), pool: Pool::new(door), unreadable, searched })
+        let connector = Arc::new(Connector::new(options));
+        let (unreadable, searched) = (Unreadable::default(), ErasureSearch::default());
+        Ok(Self { writer: WriterHandle::start(&connector), pool: ConnectionPool::new(connector), unreadable, searched })
     }
 
-    pub fn counters(&self) -> Counters {
-        self.pool.door.tally.read()
+    pub fn counters(&self) -> StoreCounters {
+        self.pool.connector.tally.read()
     }
 
     fn now(&self) -> Option<i64> {
-        self.pool.door.options.now()
+        self.pool.connector.options.now()
     }
 
     fn begin(&self) -> &'static str {
-        self.pool.door.options.begin()
+        self.pool.connector.options.begin()
     }
 
     /// Before anything is read back that may have been committed with unknown outcome.
     async fn fenced(&self) -> Result<(), StoreError> {
-        let Door { options, .. } = &*self.pool.door;
-        let fenced = tokio::time::timeout(options.deadline, self.pool.door.fence()).await;
-        fenced.unwrap_or(Err(Fault::TimedOut)).map_err(|fault| fault.before_commit())
+        let Connector { options, .. } = &*self.pool.connector;
+        let fenced = tokio::time::timeout(options.deadline, self.pool.connector.fence()).await;
+        fenced.unwrap_or(Err(StatementError::TimedOut)).map_err(|fault| fault.before_commit())
     }
 
     /// Whole runs, until they and their nodes are `limit` rows or more.
@@ -100,14 +100,14 @@ impl PostgresStore {
         let (mut gone, mut rows) = (0, 0);
         while rows < limit {
             let batch = (limit - rows).min(PRUNED_AT_ONCE);
-            let (runs, went) = ask!(self, Writes, conn => desk::prune_runs(conn, self.now(), keep, batch))?;
+            let (runs, went) = ask!(self, Writes, conn => writes::prune_runs(conn, self.now(), keep, batch))?;
             if runs == 0 {
                 break;
             }
             gone += runs;
             rows += went;
         }
-        ask!(self, Writes, conn => desk::forget_of_runs(conn, self.now(), keep))?;
+        ask!(self, Writes, conn => writes::forget_of_runs(conn, self.now(), keep))?;
         Ok(gone)
     }
 
@@ -115,7 +115,7 @@ impl PostgresStore {
         let mut gone = 0;
         loop {
             let batch = limit.saturating_sub(usize::try_from(gone).unwrap_or(usize::MAX)).min(PRUNED_AT_ONCE);
-            let went = ask!(self, Writes, conn => desk::prune_slots(conn, self.now(), keep, batch))?;
+            let went = ask!(self, Writes, conn => writes::prune_slots(conn, self.now(), keep, batch))?;
             gone += went;
             if went < PRUNED_AT_ONCE as u64 {
                 return Ok(gone);
@@ -125,12 +125,12 @@ impl PostgresStore {
 }
 
 #[async_trait]
-impl Jobs for PostgresStore {
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+impl JobStore for PostgresStore {
+    async fn commit(&self, changes: Vec<JobChange>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(Sheet::fill).collect::<Result<Vec<Sheet>, Fault>>();
+        let sheets = changes.into_iter().map(EncodedChange::fill).collect::<Result<Vec<EncodedChange>, StatementError>>();
         self.writer.commit(sheets.map_err(|fault| fault.before_commit())?).await
     }
 
@@ -139,8 +139,8 @@ impl Jobs for PostgresStore {
         ask!(self, Reads, conn => reads::load(conn, ids))
     }
 
-    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {
-        ask!(self, Reads, conn => reads::taken(conn, self.now(), requests))
+    async fn find_duplicates(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<DuplicateJob>>, StoreError> {
+        ask!(self, Reads, conn => reads::duplicates(conn, self.now(), requests))
     }
 
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
@@ -187,7 +187,7 @@ impl Jobs for PostgresStore {
         ask!(self, Reads, conn => reads::under_way(conn, lives))
     }
 
-    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
+    async fn children(&self, query: ChildQuery) -> Result<Listing<ChildJob>, StoreError> {
         ask!(self, Reads, conn => reads::children(conn, &query))
     }
 
@@ -214,7 +214,7 @@ impl Jobs for PostgresStore {
     }
 
     async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError> {
-        ask!(self, Writes, conn => desk::append_logs(conn, self.begin(), &lines))
+        ask!(self, Writes, conn => writes::append_logs(conn, self.begin(), &lines))
     }
 
     async fn logs(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StoreError> {
@@ -225,7 +225,7 @@ impl Jobs for PostgresStore {
 #[async_trait]
 impl Sessions for PostgresStore {
     async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
-        ask!(self, Writes, conn => desk::renew_edge(conn, self.now(), edge, ttl))
+        ask!(self, Writes, conn => writes::renew_edge(conn, self.now(), edge, ttl))
     }
 
     async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError> {
@@ -233,7 +233,7 @@ impl Sessions for PostgresStore {
     }
 
     async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
-        ask!(self, Writes, conn => desk::close_edges(conn, self.now(), seen, grace))
+        ask!(self, Writes, conn => writes::close_edges(conn, self.now(), seen, grace))
     }
 
     async fn attach(
@@ -241,16 +241,16 @@ impl Sessions for PostgresStore {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Result<Attached, Unattached>, StoreError> {
-        ask!(self, Writes, conn => desk::attach(conn, self.now(), session, edge, profile))
+    ) -> Result<Result<AttachedSession, Unattached>, StoreError> {
+        ask!(self, Writes, conn => writes::attach(conn, self.now(), session, edge, profile))
     }
 
     async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
-        ask!(self, Writes, conn => desk::send_away(conn, self.now(), sessions))
+        ask!(self, Writes, conn => writes::send_away(conn, self.now(), sessions))
     }
 
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
-        ask!(self, Writes, conn => desk::close_session(conn, self.now(), session, epoch))
+        ask!(self, Writes, conn => writes::close_session(conn, self.now(), session, epoch))
     }
 
     async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
@@ -265,11 +265,11 @@ impl Sessions for PostgresStore {
 #[async_trait]
 impl Leases for PostgresStore {
     async fn acquire(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StoreError> {
-        ask!(self, Writes, conn => desk::acquire(conn, self.now(), name, holder, ttl))
+        ask!(self, Writes, conn => writes::acquire(conn, self.now(), name, holder, ttl))
     }
 
     async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
-        ask!(self, Writes, conn => desk::release(conn, name, holder))
+        ask!(self, Writes, conn => writes::release(conn, name, holder))
     }
 
     async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
@@ -280,7 +280,7 @@ impl Leases for PostgresStore {
 #[async_trait]
 impl Snapshots for PostgresStore {
     async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
-        ask!(self, Writes, conn => desk::activate(conn, self.now(), self.begin(), &change))
+        ask!(self, Writes, conn => writes::activate(conn, self.now(), self.begin(), &change))
     }
 
     async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError> {
@@ -297,15 +297,15 @@ impl Snapshots for PostgresStore {
 }
 
 #[async_trait]
-impl Trail for PostgresStore {
+impl AuditStore for PostgresStore {
     /// Rows are numbered when they are read; whether that was done now or before makes no difference to the reader.
     async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
-        ask!(self, Reads, conn => desk::number_audit(conn, self.begin()))?;
+        ask!(self, Reads, conn => writes::number_audit(conn, self.begin()))?;
         ask!(self, Reads, conn => reads::audit(conn, after, limit))
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        ask!(self, Writes, conn => desk::append_audit(conn, &entries))
+        ask!(self, Writes, conn => writes::append_audit(conn, &entries))
     }
 
     async fn blocks(&self, after: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
@@ -317,7 +317,7 @@ impl Trail for PostgresStore {
     }
 
     async fn seal(&self, block: &Block) -> Result<bool, StoreError> {
-        ask!(self, Writes, conn => desk::seal(conn, block))
+        ask!(self, Writes, conn => writes::seal(conn, block))
     }
 }
 
@@ -325,11 +325,11 @@ impl Trail for PostgresStore {
 impl Timelines for PostgresStore {
     /// Page by page: what was renewed before a crash is renewed again.
     async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
-        if ask!(self, Reads, conn => desk::is_at_work(conn, self.now()))? {
+        if ask!(self, Reads, conn => writes::is_at_work(conn, self.now()))? {
             return Ok(None);
         }
         let (mut after, mut jobs) = (0, 0);
-        while let Some((last, renewed)) = ask!(self, Writes, conn => desk::renew_tokens(conn, after, &salt))? {
+        while let Some((last, renewed)) = ask!(self, Writes, conn => writes::renew_tokens(conn, after, &salt))? {
             after = last;
             jobs += renewed;
         }
@@ -341,7 +341,7 @@ impl Timelines for PostgresStore {
 #[async_trait]
 impl Tries for PostgresStore {
     async fn keep_tries(&self, text: &str) -> Result<(), StoreError> {
-        ask!(self, Writes, conn => desk::keep_tries(conn, text))
+        ask!(self, Writes, conn => writes::keep_tries(conn, text))
     }
 
     async fn kept_tries(&self) -> Result<Option<Arc<str>>, StoreError> {
@@ -352,32 +352,32 @@ impl Tries for PostgresStore {
 #[async_trait]
 impl Upkeep for PostgresStore {
     async fn outbox(&self, after: i64, age: Duration, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
-        ask!(self, Reads, conn => reads::outbox(conn, self.now(), after, desk::millis(age), limit))
+        ask!(self, Reads, conn => reads::outbox(conn, self.now(), after, writes::millis(age), limit))
     }
 
     async fn outbox_of(&self, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StoreError> {
         ask!(self, Reads, conn => reads::outbox_of(conn, jobs))
     }
 
-    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, limit: usize) -> Result<OutboxBacklog, StoreError> {
         ask!(self, Reads, conn => reads::backlog(conn, self.now(), limit))
     }
 
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {
-        ask!(self, Writes, conn => desk::outbox_done(conn, ids))
+        ask!(self, Writes, conn => writes::outbox_done(conn, ids))
     }
 
     async fn prune(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
         let mut gone = 0;
         loop {
             let batch = limit.saturating_sub(usize::try_from(gone).unwrap_or(usize::MAX)).min(PRUNED_AT_ONCE);
-            let went = ask!(self, Writes, conn => desk::prune(conn, self.now(), self.begin(), keep, batch))?;
+            let went = ask!(self, Writes, conn => writes::prune(conn, self.now(), self.begin(), keep, batch))?;
             gone += went;
             if went < PRUNED_AT_ONCE as u64 {
                 break;
             }
         }
-        ask!(self, Writes, conn => desk::forget(conn, self.now()))?;
+        ask!(self, Writes, conn => writes::forget(conn, self.now()))?;
         Ok(gone + self.prune_runs(keep, limit).await? + self.prune_slots(keep, limit).await?)
     }
 
@@ -390,15 +390,15 @@ impl Upkeep for PostgresStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        ask!(self, Reads, conn => desk::rehearse(conn))?;
-        ask!(self, Reads, conn => desk::beat(conn))?;
+        ask!(self, Reads, conn => writes::rehearse(conn))?;
+        ask!(self, Reads, conn => writes::beat(conn))?;
         ask!(self, Reads, conn => reads::backlog(conn, self.now(), 1))?;
         Ok(())
     }
 
     async fn pinned(&self) -> Result<Option<Pinned>, StoreError> {
         // CockroachDB has no horizon of this kind, and does not know the statement.
-        if self.pool.door.options.dialect == Dialect::Cockroach {
+        if self.pool.connector.options.dialect == Dialect::Cockroach {
             return Ok(None);
         }
         ask!(self, Reads, conn => reads::pinned(conn))

@@ -9,14 +9,14 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::{ConnectError, told};
+use crate::error::{UnusableDatabase, told};
 
 /// What PostgreSQL 17 and later want to hear with `sslnegotiation=direct`; others do not mind.
 const ALPN: &[u8] = b"postgresql";
 
 /// In the clear unless made otherwise.
 #[derive(Clone, Default)]
-pub struct Wire(Option<Secured>);
+pub struct WireSecurity(Option<Secured>);
 
 #[derive(Clone)]
 struct Secured {
@@ -26,8 +26,8 @@ struct Secured {
 
 /// What is looked at of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Guard {
-    /// Nothing, and anybody on the way reads along.
+enum ServerCheck {
+    /// Nothing: the traffic is readable on the way.
     Clear,
     /// That its authority is the right one.
     Authority,
@@ -37,39 +37,39 @@ enum Guard {
 
 /// Parses the address, and sees to it that what is said in `sslmode` is kept. The driver knows fewer modes than there are, and
 /// its default may end up in the clear.
-pub(crate) fn secure(url: &str, tls: &Tls, clear: Clear) -> Result<(Config, Wire), ConnectError> {
+pub(crate) fn secure(url: &str, tls: &Tls, clear: Clear) -> Result<(Config, WireSecurity), UnusableDatabase> {
     let (rest, mode) = without_mode(url);
-    let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| ConnectError::Url(told(&error)))?;
+    let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| UnusableDatabase::Url(told(&error)))?;
     // Written in a way that only the driver reads: better refused than overlooked.
     if mode.is_none() && config.get_ssl_mode() != SslMode::Prefer {
-        return Err(ConnectError::Mode("one that is written unusually".to_owned()));
+        return Err(UnusableDatabase::Mode("one that is written unusually".to_owned()));
     }
     let guard = guard(mode.as_deref(), stays_here(&config), tls, clear)?;
     let settings = match guard {
-        Guard::Clear => None,
-        Guard::Name => Some(tls.config()),
-        Guard::Authority => Some(tls.config_for_any_name().map_err(ConnectError::Tls)?),
+        ServerCheck::Clear => None,
+        ServerCheck::Name => Some(tls.config()),
+        ServerCheck::Authority => Some(tls.config_for_any_name().map_err(UnusableDatabase::Tls)?),
     };
     config.ssl_mode(if settings.is_some() { SslMode::Require } else { SslMode::Disable });
     let secured = settings.map(|mut settings| {
         settings.alpn_protocols = vec![ALPN.to_vec()];
         Secured { connector: MakeRustlsConnect::new(settings), tls: tls.clone() }
     });
-    Ok((config, Wire(secured)))
+    Ok((config, WireSecurity(secured)))
 }
 
-fn guard(mode: Option<&str>, here: bool, tls: &Tls, clear: Clear) -> Result<Guard, ConnectError> {
+fn guard(mode: Option<&str>, here: bool, tls: &Tls, clear: Clear) -> Result<ServerCheck, UnusableDatabase> {
     let may_be_read = here || clear == Clear::Anywhere;
     match mode {
-        Some("require" | "verify-full") => Ok(Guard::Name),
-        Some("verify-ca") if tls.has_authority() => Ok(Guard::Authority),
-        Some("verify-ca") => Err(ConnectError::NoAuthority),
-        Some("disable") if tls.is_given() => Err(ConnectError::Contradiction),
-        Some("disable") if may_be_read => Ok(Guard::Clear),
-        Some("disable") => Err(ConnectError::InTheClear),
-        None if tls.is_given() || !may_be_read => Ok(Guard::Name),
-        None => Ok(Guard::Clear),
-        Some(other) => Err(ConnectError::Mode(other.to_owned())),
+        Some("require" | "verify-full") => Ok(ServerCheck::Name),
+        Some("verify-ca") if tls.has_authority() => Ok(ServerCheck::Authority),
+        Some("verify-ca") => Err(UnusableDatabase::NoAuthority),
+        Some("disable") if tls.is_given() => Err(UnusableDatabase::Contradiction),
+        Some("disable") if may_be_read => Ok(ServerCheck::Clear),
+        Some("disable") => Err(UnusableDatabase::InTheClear),
+        None if tls.is_given() || !may_be_read => Ok(ServerCheck::Name),
+        None => Ok(ServerCheck::Clear),
+        Some(other) => Err(UnusableDatabase::Mode(other.to_owned())),
     }
 }
 
@@ -105,7 +105,7 @@ fn stays_here(config: &Config) -> bool {
     }
 }
 
-impl Wire {
+impl WireSecurity {
     /// None in the clear.
     pub fn tls(&self) -> Option<&Tls> {
         self.0.as_ref().map(|secured| &secured.tls)
@@ -144,13 +144,13 @@ where
 
 #[cfg(test)]
 mod tests {
-    use lockgate_tls::{Files, Names};
+    use lockgate_tls::{FileNames, TlsPaths};
 
     use super::*;
 
     fn public() -> Tls {
-        let names = Names { ca: "DATABASE_TLS_CA", cert: "DATABASE_TLS_CERT", key: "DATABASE_TLS_KEY" };
-        Files::default().read(names).unwrap()
+        let names = FileNames { ca: "DATABASE_TLS_CA", cert: "DATABASE_TLS_CERT", key: "DATABASE_TLS_KEY" };
+        TlsPaths::default().read(names).unwrap()
     }
 
     #[test]
@@ -178,9 +178,9 @@ mod tests {
         }
         assert!(!of("postgres://db/d", Clear::Anywhere).unwrap());
         let refused = of("postgres://db/d?sslmode=disable", Clear::HereOnly);
-        assert!(matches!(refused, Err(ConnectError::InTheClear)));
+        assert!(matches!(refused, Err(UnusableDatabase::InTheClear)));
         let hidden = of("postgres://localhost/d?hostaddr=10.0.0.1&sslmode=disable", Clear::HereOnly);
-        assert!(matches!(hidden, Err(ConnectError::InTheClear)), "the address counts, not the name");
+        assert!(matches!(hidden, Err(UnusableDatabase::InTheClear)), "the address counts, not the name");
     }
 
     #[test]

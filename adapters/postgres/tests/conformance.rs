@@ -4,7 +4,7 @@ mod stage;
 
 use std::sync::Arc;
 
-use lockgate_ports::conformance::store::StoreHarness;
+use lockgate_conformance::store::StoreHarness;
 use lockgate_postgres::PostgresStore;
 use stage::{Stage, spoils};
 
@@ -14,5 +14,5 @@ async fn harness() -> StoreHarness {
     StoreHarness::new(Arc::new(store), Arc::clone(&stage.clock), ()).spoiling(spoils(&stage.config))
 }
 
-lockgate_ports::store_conformance! { async harness }
-lockgate_ports::store_agrees_with_memory! { async harness, cases: 8 }
+lockgate_conformance::store_conformance! { async harness }
+lockgate_conformance::store_agrees_with_memory! { async harness, cases: 8 }

@@ -10,15 +10,15 @@ use std::time::Duration;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::JobState;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{ChangeError, Jobs, Pinned, Sessions, StoreError, Totals, Upkeep};
-use lockgate_postgres::{Options, PostgresStore};
+use lockgate_ports::{ChangeError, JobStore, Pinned, Sessions, StoreError, Totals, Upkeep};
+use lockgate_postgres::{ConnectOptions, PostgresStore};
 use lockgate_testbed::Postgres;
 use proxy::{Cut, Proxy};
 use stage::{Stage, profile, server};
 
 async fn through_proxy(stage: &Stage) -> (Proxy, PostgresStore) {
     let proxy = Proxy::start(server().port()).await;
-    let options = Options { writers: 1, config: proxy.config(&stage.config), ..stage.options() };
+    let options = ConnectOptions { writers: 1, config: proxy.config(&stage.config), ..stage.options() };
     let store = PostgresStore::connect(options).await.unwrap();
     (proxy, store)
 }
@@ -55,7 +55,7 @@ async fn a_commit_that_never_arrived_is_unknown_and_not_there() {
 #[tokio::test]
 async fn a_transaction_that_names_an_old_guard_fails_and_a_living_writer_looks_again() {
     let stage = Stage::new().await;
-    let store = PostgresStore::connect(Options { writers: 1, ..stage.options() }).await.unwrap();
+    let store = PostgresStore::connect(ConnectOptions { writers: 1, ..stage.options() }).await.unwrap();
     store.commit(stage.births("before", 1)).await.unwrap();
     let client = stage::client(&stage.config).await;
     client.batch_execute("UPDATE totals SET guard = guard + 1").await.unwrap();
@@ -93,7 +93,7 @@ async fn a_server_that_wants_everything_repeated_is_unavailable() {
 #[tokio::test]
 async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
     let stage = Stage::new().await;
-    let store = PostgresStore::connect(Options { writers: 1, ..stage.options() }).await.unwrap();
+    let store = PostgresStore::connect(ConnectOptions { writers: 1, ..stage.options() }).await.unwrap();
     // Sent to no session: the schema refuses such a row, whoever decided it.
     let mut broken = stage.births("broken", 1);
     broken[0].transition.job.life.state = JobState::Dispatched;
@@ -138,7 +138,8 @@ async fn a_job_that_a_trigger_refuses_fails_alone_in_its_call() {
 async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
     let server = Postgres::start().unwrap();
     let stage = Stage::on(&server.url()).await;
-    let store = PostgresStore::connect(Options { deadline: Duration::from_millis(300), ..stage.options() }).await.unwrap();
+    let store =
+        PostgresStore::connect(ConnectOptions { deadline: Duration::from_millis(300), ..stage.options() }).await.unwrap();
     store.check().await.unwrap();
     // The row is locked by somebody who never ends.
     let blocker = stage::client(&stage.config).await;

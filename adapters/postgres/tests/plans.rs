@@ -4,7 +4,7 @@ mod stage;
 
 use std::sync::Arc;
 
-use lockgate_ports::{Jobs, Sessions};
+use lockgate_ports::{JobStore, Sessions};
 use stage::{Stage, client, profile};
 use tokio_postgres::Client;
 

@@ -5,7 +5,7 @@
 
 mod stage;
 
-use lockgate_postgres::{ConnectError, PostgresStore, migrate};
+use lockgate_postgres::{PostgresStore, UnusableDatabase, migrate};
 use stage::{Stage, client};
 
 #[tokio::test]
@@ -34,6 +34,6 @@ async fn a_newer_database_is_worked_on_if_it_says_that_it_still_fits() {
     // The next one takes away what this version needs.
     client.execute(add, &[&(known + 2), &(known + 2)]).await.unwrap();
     let refused = PostgresStore::connect(stage.options()).await;
-    assert!(matches!(refused, Err(ConnectError::Newer { found, .. }) if found == known + 2));
-    assert!(matches!(migrate(&stage.options()).await, Err(ConnectError::Newer { .. })));
+    assert!(matches!(refused, Err(UnusableDatabase::Newer { found, .. }) if found == known + 2));
+    assert!(matches!(migrate(&stage.options()).await, Err(UnusableDatabase::Newer { .. })));
 }

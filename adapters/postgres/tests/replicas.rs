@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::JobState;
-use lockgate_ports::{ChangeError, Jobs, Sessions, Snapshots, Upkeep};
-use lockgate_postgres::{ConnectError, PostgresStore, migrate};
+use lockgate_ports::{ChangeError, JobStore, Sessions, Snapshots, Upkeep};
+use lockgate_postgres::{PostgresStore, UnusableDatabase, migrate};
 use stage::{Stage, client, place, profile, server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,38 +85,38 @@ async fn eight_that_migrate_at_once_do_it_once() {
     let mut replicas = tokio::task::JoinSet::new();
     for _ in 0..8 {
         let config = config.clone();
-        replicas.spawn(async move { migrate(&lockgate_postgres::Options::new(config)).await });
+        replicas.spawn(async move { migrate(&lockgate_postgres::ConnectOptions::new(config)).await });
     }
     while let Some(migrated) = replicas.join_next().await {
         migrated.unwrap().unwrap();
     }
     let rows = client(&config).await.query("SELECT version FROM migrations ORDER BY version", &[]).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>(), (1..=17).collect::<Vec<i64>>());
-    PostgresStore::connect(lockgate_postgres::Options::new(config)).await.unwrap().check().await.unwrap();
+    PostgresStore::connect(lockgate_postgres::ConnectOptions::new(config)).await.unwrap().check().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_database_that_does_not_fit_is_refused_with_what_to_do() {
     let config = place(server().url()).await;
-    let options = || lockgate_postgres::Options::new(config.clone());
+    let options = || lockgate_postgres::ConnectOptions::new(config.clone());
     let Err(older) = PostgresStore::connect(options()).await else { panic!("there is no schema") };
     assert!(
-        matches!(older, ConnectError::Older { found: 0, .. }) && older.to_string().contains("lockgate migrate"),
+        matches!(older, UnusableDatabase::Older { found: 0, .. }) && older.to_string().contains("lockgate migrate"),
         "{older}"
     );
     migrate(&options()).await.unwrap();
     let sql = client(&config).await;
     sql.batch_execute("UPDATE migrations SET checksum = 'other' WHERE version = 2").await.unwrap();
-    assert!(matches!(PostgresStore::connect(options()).await, Err(ConnectError::Changed { version: 2 })));
+    assert!(matches!(PostgresStore::connect(options()).await, Err(UnusableDatabase::Changed { version: 2 })));
     sql.batch_execute("INSERT INTO migrations (version, checksum) VALUES (99, 'x')").await.unwrap();
-    assert!(matches!(PostgresStore::connect(options()).await, Err(ConnectError::Newer { found: 99, .. })));
-    assert!(matches!(migrate(&options()).await, Err(ConnectError::Newer { found: 99, .. })));
+    assert!(matches!(PostgresStore::connect(options()).await, Err(UnusableDatabase::Newer { found: 99, .. })));
+    assert!(matches!(migrate(&options()).await, Err(UnusableDatabase::Newer { found: 99, .. })));
 }
 
 #[tokio::test]
 async fn a_plain_life_is_few_rows_and_one_round_trip_a_step() {
     let stage = Stage::new().await;
-    let store = PostgresStore::connect(lockgate_postgres::Options { writers: 1, ..stage.options() }).await.unwrap();
+    let store = PostgresStore::connect(lockgate_postgres::ConnectOptions { writers: 1, ..stage.options() }).await.unwrap();
     let epoch = store.attach(&"s".into(), &"edge".into(), &profile()).await.unwrap().unwrap().epoch;
     let minted = |n: u8| {
         let id = lockgate_core::ids::uuid_v7(lockgate_core::time::Timestamp::from_millis(1), [n; 10]);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use lockgate_core::dag::{NodeKey, NodeRun, NodeState, RunHead};
 use lockgate_core::job::Transition;
 use lockgate_core::request::{JobRequest, NewJob, RunRef};
-use lockgate_ports::store::{RunChange, RunRefusal, Runs};
-use lockgate_ports::{Jobs, StoreError, Upkeep};
-use lockgate_postgres::{Options, PostgresStore};
+use lockgate_ports::store::{RunChange, RunRefusal, RunStore};
+use lockgate_ports::{JobStore, StoreError, Upkeep};
+use lockgate_postgres::{ConnectOptions, PostgresStore};
 use proxy::{Cut, Proxy};
 use stage::{Stage, server};
 
@@ -45,7 +45,7 @@ fn step(stage: &Stage, version: i64, nodes: std::ops::Range<u32>, heard: Vec<i64
 #[tokio::test]
 async fn a_step_is_two_round_trips_however_wide() {
     let stage = Stage::new().await;
-    let store = PostgresStore::connect(Options { writers: 1, ..stage.options() }).await.unwrap();
+    let store = PostgresStore::connect(ConnectOptions { writers: 1, ..stage.options() }).await.unwrap();
     store.advance(vec![step(&stage, 1, 0..1, Vec::new())]).await.unwrap()[0].clone().unwrap();
     let mut costs = Vec::new();
     // The second round: statements are prepared in the first.
@@ -72,7 +72,7 @@ async fn a_step_is_two_round_trips_however_wide() {
 async fn a_step_whose_answer_was_lost_is_unknown_and_read_back_by_its_version() {
     let stage = Stage::new().await;
     let proxy = Proxy::start(server().port()).await;
-    let options = Options { writers: 1, config: proxy.config(&stage.config), ..stage.options() };
+    let options = ConnectOptions { writers: 1, config: proxy.config(&stage.config), ..stage.options() };
     let store = PostgresStore::connect(options).await.unwrap();
     store.advance(vec![step(&stage, 1, 0..1, Vec::new())]).await.unwrap()[0].clone().unwrap();
     for (cut, version) in [(Cut::AfterCommit, 2), (Cut::BeforeCommit, 3)] {

@@ -6,19 +6,19 @@ mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_conformance::store::schedules_stage::{schedule, turn};
 use lockgate_core::ids::TenantId;
-use lockgate_core::schedule::{Outcome, Schedule, Series, Slot, SlotKey};
+use lockgate_core::schedule::{Schedule, Series, Slot, SlotKey, SlotOutcome};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::conformance::store::schedules_stage::{schedule, turn};
-use lockgate_ports::store::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
+use lockgate_ports::store::{ScheduleChange, ScheduleStore, SlotQuery, TurnConflict};
 use lockgate_ports::{StoreError, Upkeep};
-use lockgate_postgres::{Options, PostgresStore};
+use lockgate_postgres::{ConnectOptions, PostgresStore};
 use proxy::{Cut, Proxy};
 use stage::{Stage, server};
 
 fn slot(nominal: i64) -> Slot {
     let key = SlotKey { series: Series::default(), nominal: Timestamp::from_millis(nominal) };
-    Slot { key, outcome: Outcome::Missed, reason: None, target: None, decided_at: Timestamp::from_millis(nominal) }
+    Slot { key, outcome: SlotOutcome::Missed, reason: None, target: None, decided_at: Timestamp::from_millis(nominal) }
 }
 
 fn change(name: &str, version: i64, times: std::ops::Range<i64>) -> ScheduleChange {
@@ -56,7 +56,7 @@ async fn a_call_is_two_round_trips_however_many_turns() {
 async fn a_turn_whose_answer_was_lost_is_unknown_and_read_back_by_its_version() {
     let stage = Stage::new().await;
     let proxy = Proxy::start(server().port()).await;
-    let options = Options { config: proxy.config(&stage.config), ..stage.options() };
+    let options = ConnectOptions { config: proxy.config(&stage.config), ..stage.options() };
     let store = PostgresStore::connect(options).await.unwrap();
     store.turn(vec![change("a", 1, 0..1)]).await.unwrap()[0].unwrap();
     for (cut, version) in [(Cut::AfterCommit, 2), (Cut::BeforeCommit, 3)] {

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use lockgate_conformance::lanes::stage::{Spec, job, shapes, token};
 use lockgate_core::job::Job;
 use lockgate_core::pools::{DEFAULT_POOL, Pools};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::conformance::lanes::stage::{Spec, job, shapes, token};
-use lockgate_ports::{Claim, ClaimRequest, Lanes, Layout, Seat, Settlement};
+use lockgate_ports::{Claim, ClaimRequest, LaneLayout, Lanes, Seat, Settlement};
 use lockgate_redis::{Options, RedisLanes};
 use lockgate_testbed::Redis;
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     {
         let lanes = RedisLanes::connect(&Options::new(server.url(), format!("bench-{tenants}-{}", yaml.len()))).await?;
         let pools = Arc::new(Pools::load("pools.yaml", yaml).map_err(|errors| format!("{errors:?}"))?);
-        lanes.adopt(Layout { version: 1, pools }, Vec::new()).await;
+        lanes.adopt(LaneLayout { version: 1, pools }, Vec::new()).await;
         lanes.rebuild(Vec::new()).await;
         let busy = server_seconds(&server)?;
         run(name, &lanes, &jobs(tenants)).await;

@@ -2,12 +2,12 @@
 
 use redis::Value;
 
-use crate::error::Refused;
+use crate::error::LaneRefusal;
 
 /// Answers are read from the front.
-pub(crate) struct Answer(std::vec::IntoIter<Value>);
+pub(crate) struct ScriptAnswer(std::vec::IntoIter<Value>);
 
-impl Answer {
+impl ScriptAnswer {
     pub(crate) fn read(value: Value) -> Option<(String, Self)> {
         let mut answer = Self::list_of(value)?;
         Some((answer.text()?, answer))
@@ -67,9 +67,9 @@ impl Answer {
 }
 
 /// An answer that makes no sense is as good as none.
-pub(crate) fn sense<T>(read: Option<T>) -> Result<T, Refused> {
+pub(crate) fn sense<T>(read: Option<T>) -> Result<T, LaneRefusal> {
     read.ok_or_else(|| {
-        tracing::error!("Redis answered with what no script of ours answers; check that nobody else writes to our keys");
-        Refused::Away
+        tracing::error!("unexpected reply from a Redis script; check that no other program writes to these keys");
+        LaneRefusal::Away
     })
 }

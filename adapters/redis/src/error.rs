@@ -31,7 +31,7 @@ pub enum ConnectError {
 impl From<RedisError> for ConnectError {
     fn from(error: RedisError) -> Self {
         match error.kind() {
-            // It says no for now: it reads its dump, runs somebody's script, or waits for its primary.
+            // It says no for now: it reads its dump, runs a long script, or waits for its primary.
             ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::TryAgain | ServerErrorKind::MasterDown) => {
                 Self::Unreachable(error.to_string())
             }
@@ -43,7 +43,7 @@ impl From<RedisError> for ConnectError {
 
 /// Why one call did nothing.
 #[derive(Clone, Debug)]
-pub(crate) enum Refused {
+pub(crate) enum LaneRefusal {
     /// The server does not know us: it was emptied or restarted, or another one took its place.
     Blank,
     /// The lanes follow another version of the layout.

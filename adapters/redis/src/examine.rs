@@ -8,11 +8,11 @@ use redis::aio::MultiplexedConnection;
 
 use crate::error::ConnectError;
 use crate::options::Options;
-use crate::way::Way;
+use crate::server_client::ServerClient;
 
 /// Every check there is, in a fixed order. `now` is this process's time.
 pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, ConnectError> {
-    let way = Way::of(options)?;
+    let way = ServerClient::of(options)?;
     let connecting = tokio::time::timeout(options.response_timeout * 4, way.client.get_multiplexed_async_connection());
     let connected = connecting.await.map_err(|_| ConnectError::Unreachable("no answer".to_owned()))?;
     let mut connection = connected.map_err(|error| way.refused(error))?;

@@ -5,15 +5,15 @@ use std::time::Duration;
 use lockgate_ports::CountersAway;
 use redis::{Pipeline, SetExpiry, SetOptions, cmd};
 
-use crate::counters::{Link, Names};
+use crate::counters::{CounterServer, KeyNames};
 use crate::error::ConnectError;
 use crate::options::Options;
-use crate::way::Way;
+use crate::server_client::ServerClient;
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// Nobody had it: it is the caller's from now on.
+pub enum GuardMark {
+    /// No process had it: it is the caller's from now on.
     Ours,
     InHand,
     Done,
@@ -30,20 +30,20 @@ pub struct MarkLives {
 }
 
 pub struct RedisGuard {
-    link: Link,
-    names: Names,
+    link: CounterServer,
+    names: KeyNames,
     lives: MarkLives,
 }
 
 impl RedisGuard {
     /// A server that is away is no error: messages are taken without a guard until it comes.
     pub async fn connect(options: &Options, lives: MarkLives) -> Result<Self, ConnectError> {
-        let names = Names::of(&options.installation)?;
-        Ok(Self { link: Link::connect(Way::of(options)?, options.response_timeout).await, names, lives })
+        let names = KeyNames::of(&options.installation)?;
+        Ok(Self { link: CounterServer::connect(ServerClient::of(options)?, options.response_timeout).await, names, lives })
     }
 
     /// Takes every message that no process has and none is done with. Answers in their order.
-    pub async fn begin(&self, ids: &[String]) -> Result<Vec<Mark>, CountersAway> {
+    pub async fn begin(&self, ids: &[String]) -> Result<Vec<GuardMark>, CountersAway> {
         let mut pipe = redis::pipe();
         for id in ids {
             let [done, in_hand] = self.names.message(id);
@@ -53,9 +53,9 @@ impl RedisGuard {
         }
         let answers: Vec<u8> = self.run(pipe, ids).await?;
         let mark = |answer| match answer {
-            0 => Mark::Done,
-            1 => Mark::Ours,
-            _ => Mark::InHand,
+            0 => GuardMark::Done,
+            1 => GuardMark::Ours,
+            _ => GuardMark::InHand,
         };
         Ok(answers.into_iter().map(mark).collect())
     }

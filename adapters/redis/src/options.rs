@@ -7,7 +7,7 @@ use lockgate_tls::Tls;
 
 use crate::error::ConnectError;
 
-/// A claim that nobody settled for so long is somebody else's. Longer than any commit takes, or jobs are claimed twice.
+/// A claim that was not settled for so long may be claimed again. Longer than any commit takes, or jobs are claimed twice.
 const CLAIM_LEASE: Duration = Duration::from_secs(10);
 /// Longer than any script runs; while the server hangs, every call waits for so long.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -69,7 +69,7 @@ pub(crate) fn check_installation(name: &str) -> Result<(), ConnectError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Names;
+    use crate::counters::KeyNames;
 
     #[test]
     fn a_name_that_means_something_in_a_pattern_is_refused() {
@@ -86,7 +86,7 @@ mod tests {
         let page = include_str!("../../../docs/backup.md");
         for name in ["default", "prod"] {
             let lanes = Options::new("redis://localhost/", name).root().expect("a name");
-            let taken = Names::of(name).expect("a name").message("");
+            let taken = KeyNames::of(name).expect("a name").message("");
             let counters = taken[0].strip_suffix("bus:processed:").expect("of messages");
             for pattern in [format!("`{lanes}:*`"), format!("`{counters}*`")] {
                 assert!(page.contains(&pattern), "docs/backup.md does not name {pattern}");

@@ -21,31 +21,31 @@ const RULES: &[&str] = &[
 const FINISH: &str = include_str!("../scripts/finish.lua");
 const LOOK_ONLY: &str = "return main()\n";
 
-pub(crate) struct Entry {
+pub(crate) struct LoadedScript {
     pub(crate) script: Script,
     pub(crate) code: String,
 }
 
-pub(crate) struct Scripts {
-    pub(crate) adopt: Entry,
-    pub(crate) claim: Entry,
-    pub(crate) demand: Entry,
-    pub(crate) depths: Entry,
-    pub(crate) feed: Entry,
-    pub(crate) hold: Entry,
-    pub(crate) holding: Entry,
-    pub(crate) hungry: Entry,
-    pub(crate) limits: Entry,
-    pub(crate) offer: Entry,
-    pub(crate) rebuild: Entry,
-    pub(crate) recount: Entry,
-    pub(crate) release: Entry,
-    pub(crate) settle: Entry,
-    pub(crate) shared: Entry,
-    pub(crate) taken: Entry,
+pub(crate) struct LaneScripts {
+    pub(crate) adopt: LoadedScript,
+    pub(crate) claim: LoadedScript,
+    pub(crate) demand: LoadedScript,
+    pub(crate) depths: LoadedScript,
+    pub(crate) feed: LoadedScript,
+    pub(crate) hold: LoadedScript,
+    pub(crate) holding: LoadedScript,
+    pub(crate) hungry: LoadedScript,
+    pub(crate) limits: LoadedScript,
+    pub(crate) offer: LoadedScript,
+    pub(crate) rebuild: LoadedScript,
+    pub(crate) recount: LoadedScript,
+    pub(crate) release: LoadedScript,
+    pub(crate) settle: LoadedScript,
+    pub(crate) shared: LoadedScript,
+    pub(crate) taken: LoadedScript,
 }
 
-pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
+pub(crate) static SCRIPTS: LazyLock<LaneScripts> = LazyLock::new(|| LaneScripts {
     adopt: entry(&[include_str!("../scripts/adopt.lua")]),
     claim: changes(&[
         include_str!("../scripts/turns.lua"),
@@ -68,15 +68,15 @@ pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     taken: looks(include_str!("../scripts/taken.lua")),
 });
 
-fn changes(parts: &[&str]) -> Entry {
+fn changes(parts: &[&str]) -> LoadedScript {
     entry(&[RULES, parts, &[FINISH]].concat())
 }
 
-fn looks(part: &str) -> Entry {
+fn looks(part: &str) -> LoadedScript {
     entry(&[RULES, &[part, LOOK_ONLY]].concat())
 }
 
-fn entry(parts: &[&str]) -> Entry {
+fn entry(parts: &[&str]) -> LoadedScript {
     let code = parts.concat();
-    Entry { script: Script::new(&code), code }
+    LoadedScript { script: Script::new(&code), code }
 }

@@ -4,12 +4,12 @@ mod support;
 
 use std::sync::Arc;
 
-use lockgate_ports::{Lanes, Layout};
+use lockgate_ports::{LaneLayout, Lanes};
 use lockgate_redis::RedisLanes;
 use support::options;
 
-lockgate_ports::lanes_conformance! { lanes }
-lockgate_ports::lanes_lose_nothing! { lanes, cases: 64 }
+lockgate_conformance::lanes_conformance! { lanes }
+lockgate_conformance::lanes_lose_nothing! { lanes, cases: 64 }
 
 /// Lanes that are laid out and empty, not connected yet: they connect in the runtime of whoever calls them first.
 fn lanes() -> Arc<dyn Lanes> {
@@ -19,7 +19,7 @@ fn lanes() -> Arc<dyn Lanes> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let lanes = RedisLanes::connect(&lay_out).await.unwrap_or_else(|error| panic!("{error}"));
-            lanes.adopt(Layout { version: 0, pools: Arc::default() }, Vec::new()).await;
+            lanes.adopt(LaneLayout { version: 0, pools: Arc::default() }, Vec::new()).await;
             lanes.rebuild(Vec::new()).await;
         });
     });

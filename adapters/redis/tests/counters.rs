@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_conformance::counters::Stage;
+use lockgate_conformance::counters::random::does_what_core_does;
 use lockgate_core::breaker::{BreakerSettings, BreakerState};
-use lockgate_ports::conformance::counters::Stage;
-use lockgate_ports::conformance::counters::random::does_what_core_does;
-use lockgate_ports::{Asked, CallOutcome, Counters, WorkersSnapshot};
-use lockgate_redis::{ConnectError, Mark, MarkLives, Options, RedisCounters, RedisGuard};
+use lockgate_ports::{BreakerAnswer, CallOutcome, Counters, WorkersSnapshot};
+use lockgate_redis::{ConnectError, GuardMark, MarkLives, Options, RedisCounters, RedisGuard};
 use lockgate_testbed::{Redis, wait_until};
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ fn server_time(redis: &Redis) -> Duration {
     Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
 
-lockgate_ports::counters_conformance! { stage }
+lockgate_conformance::counters_conformance! { stage }
 
 /// What redis-cli would show.
 fn shown(redis: &Redis, command: &str) -> String {
@@ -51,7 +51,7 @@ fn shown(redis: &Redis, command: &str) -> String {
 async fn fail(counters: &dyn Counters, name: &str) {
     let settings = BreakerSettings::default();
     let (asked, _) = counters.ask(name, &settings).await.expect("an answer");
-    let Asked::Go(ticket) = asked else { panic!("{asked:?}") };
+    let BreakerAnswer::Go(ticket) = asked else { panic!("{asked:?}") };
     counters.tell(name, &settings, ticket, CallOutcome::Failed).await.expect("an answer");
 }
 
@@ -87,7 +87,7 @@ async fn deleting_the_failures_lets_probes_through_at_once() {
     redis.command("DEL lockgate:cb:safety:failures").expect("an answer");
     assert_eq!(look().await, BreakerState::HalfOpen);
     let (asked, _) = counters.ask("safety", &BreakerSettings::default()).await.expect("an answer");
-    assert!(matches!(asked, Asked::Go(_)), "{asked:?}");
+    assert!(matches!(asked, BreakerAnswer::Go(_)), "{asked:?}");
 }
 
 #[tokio::test]
@@ -145,7 +145,9 @@ async fn keys_of_one_script_share_a_slot() {
 async fn a_ticket_from_before_a_wipe_fits_no_breaker_after_it() {
     let redis = Redis::start().expect("a server");
     let (counters, settings) = (connect(&redis, "default").await, BreakerSettings::default());
-    let (Asked::Go(ticket), _) = counters.ask("safety", &settings).await.expect("an answer") else { panic!("refused") };
+    let (BreakerAnswer::Go(ticket), _) = counters.ask("safety", &settings).await.expect("an answer") else {
+        panic!("refused")
+    };
     redis.command("FLUSHALL").expect("an answer");
     fail(&*counters, "safety").await;
     let standing = counters.tell("safety", &settings, ticket, CallOutcome::Failed).await.expect("an answer");
@@ -217,16 +219,16 @@ async fn a_message_is_in_one_hand_over_all_processes_and_known_when_it_is_done()
     let one = RedisGuard::connect(&options, lives).await.expect("a good address");
     let other = RedisGuard::connect(&options, lives).await.expect("a good address");
     let ids = ["a".to_owned(), "b".to_owned()];
-    assert_eq!(one.begin(&ids).await.expect("there"), [Mark::Ours, Mark::Ours]);
-    assert_eq!(other.begin(&ids).await.expect("there"), [Mark::InHand, Mark::InHand]);
+    assert_eq!(one.begin(&ids).await.expect("there"), [GuardMark::Ours, GuardMark::Ours]);
+    assert_eq!(other.begin(&ids).await.expect("there"), [GuardMark::InHand, GuardMark::InHand]);
     one.finish(&ids[..1]).await.expect("there");
     one.release(&ids[1..]).await.expect("there");
-    assert_eq!(other.begin(&ids).await.expect("there"), [Mark::Done, Mark::Ours]);
+    assert_eq!(other.begin(&ids).await.expect("there"), [GuardMark::Done, GuardMark::Ours]);
     assert_eq!(redis.command("EXISTS lockgate:bus:processed:a").expect("answered"), ":1\r\n", "operators know the name");
     let in_hand = |id: &str| redis.command(&format!("PTTL {{lockgate:bus:processed:{id}}}:in-flight")).expect("answered");
     assert_eq!(in_hand("a"), ":-2\r\n", "a repeat of what is done is in no hand");
     redis.command("PEXPIRE {lockgate:bus:processed:b}:in-flight 5000").expect("answered");
-    assert_eq!(one.begin(&ids[1..]).await.expect("there"), [Mark::InHand]);
+    assert_eq!(one.begin(&ids[1..]).await.expect("there"), [GuardMark::InHand]);
     let left: i64 = in_hand("b").trim().trim_start_matches(':').parse().expect("milliseconds");
     assert!((1..=5_000).contains(&left), "a repeat of what is in hand leaves its mark as it is: {left}");
     let left = redis.command("PTTL lockgate:bus:processed:a").expect("answered");

@@ -5,17 +5,17 @@ mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_conformance::lanes::stage::{Spec, job, seqs, shapes, token};
 use lockgate_core::job::Job;
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::conformance::lanes::stage::{Spec, job, seqs, shapes, token};
-use lockgate_ports::{Adopted, Claim, ClaimRequest, Condition, Hold, Lanes, Layout, Page, Seat, Settlement};
+use lockgate_ports::{Adopted, Claim, ClaimRequest, Condition, Hold, LaneLayout, Lanes, Refill, Seat, Settlement};
 use lockgate_redis::{ConnectError, Options, RedisLanes};
 use lockgate_testbed::Redis;
 use tokio::time::Instant;
 
-fn layout() -> Layout {
-    Layout { version: 1, pools: Arc::default() }
+fn layout() -> LaneLayout {
+    LaneLayout { version: 1, pools: Arc::default() }
 }
 
 async fn start() -> (Redis, RedisLanes) {
@@ -41,8 +41,8 @@ async fn claim(lanes: &RedisLanes) -> Vec<Claim> {
 /// What the engine does with lanes that lost their memory or missed something.
 async fn rebuild(lanes: &RedisLanes, jobs: &[Arc<Job>]) {
     lanes.rebuild(vec![(jobs[0].lane(), jobs.len() as u64)]).await;
-    let asked = lanes.hungry().await.remove(0);
-    lanes.feed(Page { asked, jobs: jobs.to_vec() }).await;
+    let asked = lanes.refill_requests().await.remove(0);
+    lanes.refill(Refill { asked, jobs: jobs.to_vec() }).await;
 }
 
 /// Asks until the answer is the one that must come; a server needs a moment to be reachable again.
@@ -117,7 +117,7 @@ async fn what_ended_while_the_server_was_away_is_freed_when_it_is_back() {
     let (server, lanes) = start().await;
     let limits = "topics: {'*': default}\npools: {default: {max_concurrent: 2}}";
     let pools = Arc::new(lockgate_core::pools::Pools::load("pools.yaml", limits).unwrap());
-    lanes.adopt(Layout { version: 2, pools }, Vec::new()).await;
+    lanes.adopt(LaneLayout { version: 2, pools }, Vec::new()).await;
     let hold = |n: i64| Hold { lane: job(&Spec::default(), n).lane(), pool: DEFAULT_POOL.into(), token: token(n) };
     lanes.hold(vec![hold(0), hold(1)]).await;
     server.pause();
@@ -150,8 +150,8 @@ async fn a_server_that_is_gone_costs_nothing_and_is_not_taken_for_an_empty_one()
     lanes.hold(vec![Hold { lane: gone.lane(), pool: DEFAULT_POOL.into(), token: token(0) }]).await;
     lanes.rebuild(Vec::new()).await;
     assert!(!lanes.release(vec![token(0)]).await);
-    assert!(lanes.hungry().await.is_empty());
-    assert!(lanes.demand().await.is_err() && lanes.depths(9).await.is_err() && lanes.taken().await.is_err());
+    assert!(lanes.refill_requests().await.is_empty());
+    assert!(lanes.demand().await.is_err() && lanes.depths(9).await.is_err() && lanes.claimed_total().await.is_err());
     assert!(lanes.holding().await.is_err() && lanes.shares(9).await.is_err());
     assert_eq!(lanes.adopt(layout(), Vec::new()).await, Adopted::Outdated);
     assert!(matches!(lanes.condition().await, Condition::Away(_)));
@@ -207,7 +207,7 @@ async fn every_key_carries_the_tag_of_its_installation_and_old_layouts_leave_non
     let pools = Arc::new(lockgate_core::pools::Pools::load("pools.yaml", limits).unwrap());
     lanes.offer(jobs(0..3)).await;
     let before = keys(&server);
-    lanes.adopt(Layout { version: 2, pools }, Vec::new()).await;
+    lanes.adopt(LaneLayout { version: 2, pools }, Vec::new()).await;
     lanes.rebuild(vec![(jobs(0..1)[0].lane(), 9)]).await;
     lanes.offer(jobs(0..9)).await;
     let claims = claim(&lanes).await;

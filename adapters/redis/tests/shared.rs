@@ -6,18 +6,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_conformance::lanes::stage::{Spec, gone, job, returned, seqs, shapes, tenant, token};
 use lockgate_core::pools::{DEFAULT_POOL, Pools};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::conformance::lanes::stage::{Spec, gone, job, returned, seqs, shapes, tenant, token};
-use lockgate_ports::{Adopted, Claim, ClaimRequest, Condition, Lanes, Layout, Page, Seat, Settlement};
+use lockgate_ports::{Adopted, Claim, ClaimRequest, Condition, LaneLayout, Lanes, Refill, Seat, Settlement};
 use lockgate_redis::{Options, RedisLanes};
 use support::options;
 
 const TWO_AT_ONCE: &str = "topics: {'*': default}\npools: {default: {}}\nlimits: [{name: all, max_concurrent: 2}]";
 const PLAIN: &str = "topics: {'*': default}\npools: {default: {}}";
 
-fn layout(version: u64, yaml: &str) -> Layout {
-    Layout { version, pools: Arc::new(Pools::load("pools.yaml", yaml).unwrap()) }
+fn layout(version: u64, yaml: &str) -> LaneLayout {
+    LaneLayout { version, pools: Arc::new(Pools::load("pools.yaml", yaml).unwrap()) }
 }
 
 async fn process(options: &Options, version: u64, yaml: &str) -> (RedisLanes, Adopted) {
@@ -96,15 +96,15 @@ async fn a_lane_is_asked_for_by_one_process_at_a_time() {
     let (first, second) = two(&options(), PLAIN).await;
     let jobs: Vec<_> = (0..3).map(|n| Arc::new(job(&Spec::default(), n))).collect();
     first.rebuild(vec![(jobs[0].lane(), 3)]).await;
-    let asks = first.hungry().await;
+    let asks = first.refill_requests().await;
     assert_eq!(asks.len(), 1);
-    assert_eq!(second.hungry().await, [], "it is the other's");
-    let again = first.hungry().await;
+    assert_eq!(second.refill_requests().await, [], "it is the other's");
+    let again = first.refill_requests().await;
     assert_eq!((again.len(), again[0].ticket > asks[0].ticket), (1, true), "its own it may ask for again");
-    first.feed(Page { asked: asks[0].clone(), jobs: Vec::new() }).await;
-    assert_eq!(first.hungry().await.len(), 1, "the late answer was ignored");
-    let asked = first.hungry().await.remove(0);
-    first.feed(Page { asked, jobs }).await;
+    first.refill(Refill { asked: asks[0].clone(), jobs: Vec::new() }).await;
+    assert_eq!(first.refill_requests().await.len(), 1, "the late answer was ignored");
+    let asked = first.refill_requests().await.remove(0);
+    first.refill(Refill { asked, jobs }).await;
     assert_eq!(seqs(&claim(&second, 9).await), [0, 1, 2]);
 }
 
@@ -172,8 +172,8 @@ async fn a_process_with_an_older_layout_does_nothing_until_it_adopts_and_is_behi
     assert_eq!(late.condition().await, Condition::Behind);
     late.rebuild(vec![(unheard.lane(), 1)]).await;
     assert_eq!(late.condition().await, Condition::Sound);
-    let asked = late.hungry().await.remove(0);
-    late.feed(Page { asked, jobs: vec![unheard] }).await;
+    let asked = late.refill_requests().await.remove(0);
+    late.refill(Refill { asked, jobs: vec![unheard] }).await;
     assert_eq!(seqs(&claim(&early, 9).await), [1]);
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, uuid_v7};
-use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
+use lockgate_core::job::{AttemptReport, Dispatch, Env, Input, Job, Outcome, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::OutputStep;
 use lockgate_core::pools::RoutingId;
@@ -15,12 +15,12 @@ use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::memory::ManualClock;
-use lockgate_ports::{Change, Clock, Jobs, Sessions, StoreError};
+use lockgate_model::ManualClock;
+use lockgate_ports::{Clock, JobChange, JobStore, Sessions, StoreError};
 use lockgate_sqlite::SqliteStore;
 use tokio::time::Instant;
 
-type Failure = Box<dyn std::error::Error>;
+type ProbeError = Box<dyn std::error::Error>;
 
 struct Probe {
     store: SqliteStore,
@@ -40,7 +40,7 @@ struct Spent {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Failure> {
+async fn main() -> Result<(), ProbeError> {
     let jobs: usize = std::env::args().nth(1).map_or(Ok(200_000), |jobs| jobs.parse())?;
     println!("{:>6} {:>10} {:>12} {:>12} {:>12} {:>12}", "batch", "jobs", "submits/s", "dispatches/s", "ends/s", "lives/s");
     let only: Option<usize> = std::env::args().nth(2).map(|batch| batch.parse()).transpose()?;
@@ -66,7 +66,7 @@ async fn main() -> Result<(), Failure> {
 }
 
 impl Probe {
-    async fn open(folder: &std::path::Path) -> Result<Self, Failure> {
+    async fn open(folder: &std::path::Path) -> Result<Self, ProbeError> {
         let clock = Arc::new(ManualClock::default());
         let store = SqliteStore::open(folder, Arc::clone(&clock) as Arc<dyn Clock>)?;
         let verdict = Verdict::plain(Decision::Allow, "default", "no policy configured", "builtin:allow".into());
@@ -87,9 +87,9 @@ impl Probe {
     }
 
     /// Brings `batch` jobs through their whole life.
-    async fn lives(&mut self, batch: usize, spent: &mut Spent) -> Result<(), Failure> {
+    async fn lives(&mut self, batch: usize, spent: &mut Spent) -> Result<(), ProbeError> {
         self.clock.advance(Duration::from_millis(1));
-        let births: Vec<Change> = (0..batch).map(|_| self.birth()).collect::<Result<_, _>>()?;
+        let births: Vec<JobChange> = (0..batch).map(|_| self.birth()).collect::<Result<_, _>>()?;
         let jobs = self.commit(births, &mut spent.submit).await?;
         let dispatch = Dispatch {
             session: "session".into(),
@@ -103,7 +103,7 @@ impl Probe {
         let now = self.clock.now();
         let ended = self.decide(&jobs, |job| {
             let outcome = Outcome::Succeeded { result: Json::trusted(r#"{"ok":true}"#) };
-            Input::Reported(Report {
+            Input::Reported(AttemptReport {
                 token: job.life.attempt.token.clone(),
                 started_at: Some(now),
                 outcome,
@@ -114,7 +114,7 @@ impl Probe {
         Ok(())
     }
 
-    fn birth(&mut self) -> Result<Change, Failure> {
+    fn birth(&mut self) -> Result<JobChange, ProbeError> {
         self.minted += 1;
         let random: [u8; 8] = self.minted.to_be_bytes();
         let id = uuid_v7(
@@ -129,7 +129,7 @@ impl Probe {
         Ok(submit(Arc::new(request), hash, &self.env()).into())
     }
 
-    fn decide(&self, jobs: &[Job], input: impl Fn(&Job) -> Input) -> Result<Vec<Change>, Failure> {
+    fn decide(&self, jobs: &[Job], input: impl Fn(&Job) -> Input) -> Result<Vec<JobChange>, ProbeError> {
         jobs.iter().map(|job| Ok(job.next(input(job), &self.env())?.into())).collect()
     }
 
@@ -145,7 +145,7 @@ impl Probe {
     }
 
     /// Commits and returns the jobs as they are now.
-    async fn commit(&self, changes: Vec<Change>, spent: &mut Duration) -> Result<Vec<Job>, Failure> {
+    async fn commit(&self, changes: Vec<JobChange>, spent: &mut Duration) -> Result<Vec<Job>, ProbeError> {
         let jobs: Vec<Job> = changes.iter().map(|change| change.transition.job.clone()).collect();
         let start = Instant::now();
         let results: Result<Vec<_>, StoreError> = self.store.commit(changes).await;

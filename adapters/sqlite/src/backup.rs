@@ -1,4 +1,4 @@
-//! Copies of a data folder's databases, taken while somebody writes to them, and made ready to be used again.
+//! Copies of a data folder's databases, taken while a server writes to them, and made ready to be used again.
 //!
 //! `VACUUM INTO` reads one state of the database in one transaction beside the writer, whichever process that is in, and writes
 //! only what is in it: neither free pages nor what was deleted. While it reads, the write-ahead log cannot start over, so it
@@ -8,11 +8,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lockgate_core::audit::Action;
+use lockgate_core::audit::AuditAction;
 use rusqlite::Connection;
 use tokio::time::Instant;
 
-use crate::commit_mark::{self, Position};
+use crate::commit_mark::{self, CommitPosition};
 use crate::error::OpenError;
 use crate::{connection, continuity, folder};
 
@@ -39,7 +39,7 @@ pub enum BackupError {
 
 /// What a copy has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct CopyFacts {
     pub schema: i64,
     pub live: u64,
     /// Of those, with a worker.
@@ -85,7 +85,7 @@ fn copy_one(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<(),
         let pace = move || {
             let written = std::fs::metadata(&target).map_or(0, |file| file.len());
             let due = Duration::from_millis(written.saturating_mul(1_000) / rate.max(1));
-            // Nobody wakes it: it rests until the copy is no longer ahead of its pace.
+            // There is no signal to wait for: it rests until the copy is no longer ahead of its pace.
             std::thread::park_timeout(due.saturating_sub(began.elapsed()).min(Duration::from_secs(1)));
             false
         };
@@ -101,7 +101,7 @@ fn copy_one(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<(),
 }
 
 /// A copy of a folder that lost acknowledged commits is none.
-fn refuse_behind(copy: &Path, marked: Position) -> Result<(), BackupError> {
+fn refuse_behind(copy: &Path, marked: CommitPosition) -> Result<(), BackupError> {
     let failed = |error| BackupError::Database { path: copy.to_owned(), error };
     let found = connection::examining(copy).and_then(|conn| continuity::ask(&conn)).map_err(failed)?;
     match continuity::judge(Some(marked), found, None) {
@@ -111,7 +111,7 @@ fn refuse_behind(copy: &Path, marked: Position) -> Result<(), BackupError> {
 }
 
 /// Reads every page of a copy and says what is in it.
-pub fn examine(folder: &Path) -> Result<Facts, BackupError> {
+pub fn examine(folder: &Path) -> Result<CopyFacts, BackupError> {
     for name in DATABASES.into_iter().filter(|name| folder.join(name).exists()) {
         let path = folder.join(name);
         let failed = |error| BackupError::Database { path: path.clone(), error };
@@ -126,9 +126,9 @@ pub fn examine(folder: &Path) -> Result<Facts, BackupError> {
     facts(&conn).map_err(|error| BackupError::Database { path, error })
 }
 
-fn facts(conn: &Connection) -> rusqlite::Result<Facts> {
+fn facts(conn: &Connection) -> rusqlite::Result<CopyFacts> {
     let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs);
-    Ok(Facts {
+    Ok(CopyFacts {
         schema: conn.query_row("SELECT version FROM schema_version", [], |row| row.get(0))?,
         live: number("SELECT COUNT(*) FROM jobs_hot")?,
         held: number("SELECT COUNT(*) FROM jobs_hot WHERE session IS NOT NULL")?,
@@ -143,10 +143,10 @@ fn facts(conn: &Connection) -> rusqlite::Result<Facts> {
 
 fn losses(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut query = conn.prepare("SELECT subject FROM audit WHERE action = ?1 ORDER BY audit_id")?;
-    query.query_map([Action::LossAccepted.as_str()], |row| row.get(0))?.collect()
+    query.query_map([AuditAction::LossAccepted.as_str()], |row| row.get(0))?.collect()
 }
 
-/// Nobody who was at work when a copy was taken is at work in it.
+/// Sessions and leases of the moment of the copy do not hold in it.
 pub fn abandon(folder: &Path) -> Result<(), BackupError> {
     let path = folder.join(DATABASES[0]);
     let failed = |error| BackupError::Database { path: path.clone(), error };

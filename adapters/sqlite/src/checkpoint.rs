@@ -1,7 +1,7 @@
 //! Copies the write-ahead log back into the database, beside the writer.
 //!
 //! A passive checkpoint on its own connection does not block commits, but the log can start over only once all of it
-//! is copied and nobody reads from it, and under constant load there is always a tail. So the thread copies the bulk,
+//! is copied and has no reader, and under constant load there is always a tail. So the thread copies the bulk,
 //! and then the writer, between two transactions, copies the short tail that was written meanwhile. If readers keep
 //! the log from starting over all the same, the writer waits for them once the log is long.
 
@@ -16,7 +16,7 @@ use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, DEFAULT_NAME, ErrorCode};
 
 use crate::connection;
-use crate::error::{Fault, OpenError};
+use crate::error::{OpenError, StatementError};
 use crate::writer::Fatal;
 
 /// Far longer than any read of ours but a backup.
@@ -73,7 +73,7 @@ impl LogKeeper {
     }
 
     /// Between two transactions of the writer.
-    pub(crate) fn after_commit(&mut self, writer: &Connection) -> Result<(), Fault> {
+    pub(crate) fn after_commit(&mut self, writer: &Connection) -> Result<(), StatementError> {
         if self.tail.swap(false, Ordering::AcqRel) {
             return copy(writer, CheckpointMode::PASSIVE).map(|_| ());
         }
@@ -94,8 +94,8 @@ impl LogKeeper {
     }
 
     /// Gives the log's room back to a full disk. Its pages mostly have their place in the database already. False when
-    /// somebody still reads from it.
-    pub(crate) fn make_room(&self, writer: &Connection) -> Result<bool, Fault> {
+    /// a reader still uses it.
+    pub(crate) fn make_room(&self, writer: &Connection) -> Result<bool, StatementError> {
         Ok(matches!(copy(writer, CheckpointMode::TRUNCATE)?, Copied::All))
     }
 }
@@ -129,7 +129,7 @@ fn copy_when_nudged(copier: &Connection, nudged: &Receiver<()>, bulk_done: &Atom
 }
 
 /// Readers are gone in a moment, except for one: a backup reads for as long as it takes, and commits do not wait for that.
-fn wait_for_readers(writer: &Connection) -> Result<(), Fault> {
+fn wait_for_readers(writer: &Connection) -> Result<(), StatementError> {
     writer.busy_timeout(READERS_WITHIN)?;
     let copied = copy(writer, CheckpointMode::RESTART);
     writer.busy_timeout(connection::BUSY_WITHIN)?;
@@ -144,7 +144,7 @@ enum Copied {
     Part,
 }
 
-fn copy(conn: &Connection, mode: CheckpointMode) -> Result<Copied, Fault> {
+fn copy(conn: &Connection, mode: CheckpointMode) -> Result<Copied, StatementError> {
     match conn.wal_checkpoint_v2(DEFAULT_NAME, mode) {
         Ok((log, copied)) if copied < log => Ok(Copied::Part),
         Ok(_) => Ok(Copied::All),

@@ -24,7 +24,7 @@ const FILE_BYTES: usize = 8192;
 
 /// How far the commits of an installation went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct CommitPosition {
     /// Drawn when the database was made; tells it from every other.
     pub installation: [u8; 16],
     /// Transactions since then.
@@ -33,7 +33,7 @@ pub struct Position {
     pub last_seq: i64,
 }
 
-impl Position {
+impl CommitPosition {
     fn to_slot(self) -> [u8; SLOT_BYTES] {
         let mut slot = [0; SLOT_BYTES];
         slot[..8].copy_from_slice(&MAGIC);
@@ -61,7 +61,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 }
 
 /// The mark in a data folder. None if there is none, or neither of its copies can be read.
-pub(crate) fn read(folder: &Path) -> io::Result<Option<Position>> {
+pub(crate) fn read(folder: &Path) -> io::Result<Option<CommitPosition>> {
     let file = match File::open(folder.join(COMMIT_MARK)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -70,7 +70,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<Position>> {
     let copies = SLOTS_AT.into_iter().filter_map(|at| {
         let mut slot = [0; SLOT_BYTES];
         file.read_exact_at(&mut slot, at).ok()?;
-        Position::from_slot(&slot)
+        CommitPosition::from_slot(&slot)
     });
     Ok(copies.max_by_key(|position| position.commits))
 }
@@ -85,7 +85,7 @@ pub(crate) struct CommitMark {
 
 impl CommitMark {
     /// Goes on with the mark of this installation, in place, which takes no room on a full disk; or begins one instead of any other.
-    pub(crate) fn begin(folder: &Path, position: Position) -> Self {
+    pub(crate) fn begin(folder: &Path, position: CommitPosition) -> Self {
         let is_ours = matches!(read(folder), Ok(Some(mark)) if mark.installation == position.installation);
         let opened = if is_ours { private_file().open(folder.join(COMMIT_MARK)) } else { make(folder, position) };
         if let Err(error) = &opened {
@@ -101,7 +101,7 @@ impl CommitMark {
     }
 
     /// After the sync of a commit, before its callers are answered. Both copies take turns.
-    pub(crate) fn advance(&mut self, position: Position) {
+    pub(crate) fn advance(&mut self, position: CommitPosition) {
         let Some(file) = &self.file else { return };
         let at = SLOTS_AT[usize::from(position.commits % 2 == 1)];
         let written = file.write_all_at(&position.to_slot(), at);
@@ -122,7 +122,7 @@ impl Drop for CommitMark {
 }
 
 /// Beside its place first: a crash leaves the mark from before, or this one.
-fn make(folder: &Path, position: Position) -> io::Result<File> {
+fn make(folder: &Path, position: CommitPosition) -> io::Result<File> {
     let (aside, place) = (folder.join("commit.mark.new"), folder.join(COMMIT_MARK));
     let file = private_file().create(true).truncate(true).open(&aside)?;
     file.write_all_at(&[0; FILE_BYTES], 0)?;
@@ -139,8 +139,8 @@ fn make(folder: &Path, position: Position) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    fn position(commits: u64) -> Position {
-        Position { installation: [7; 16], commits, last_seq: 3 }
+    fn position(commits: u64) -> CommitPosition {
+        CommitPosition { installation: [7; 16], commits, last_seq: 3 }
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         let first = file();
         drop(CommitMark::begin(folder.path(), position(9)));
         assert_eq!((read(folder.path()).unwrap(), file()), (Some(position(9)), first));
-        let other = Position { installation: [8; 16], ..position(2) };
+        let other = CommitPosition { installation: [8; 16], ..position(2) };
         drop(CommitMark::begin(folder.path(), other));
         assert_eq!(read(folder.path()).unwrap(), Some(other), "although it has fewer commits");
         assert_ne!(file(), first);

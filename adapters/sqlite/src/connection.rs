@@ -11,7 +11,7 @@ use crate::folder::private_database;
 /// Prepared statements kept per connection; more than there are queries.
 const STATEMENTS: usize = 128;
 
-/// How long somebody waits for somebody else's lock.
+/// How long a connection waits for another's lock.
 pub(crate) const BUSY_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is deleted is overwritten where that costs no page more.
@@ -53,7 +53,7 @@ pub(crate) fn copying(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// A connection to a copy that nobody uses.
+/// A connection to a copy that no server uses.
 pub(crate) fn examining(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }

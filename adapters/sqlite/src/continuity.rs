@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::commit_mark::{self, Position};
+use crate::commit_mark::{self, CommitPosition};
 use crate::connection;
 use crate::error::OpenError;
 use crate::log_scan::{self, BrokenLog};
@@ -18,11 +18,11 @@ const MADE_LATER: [&str; 1] = ["auth.key"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// The database is not there, or has no tables, and was once.
-    Gone { marked: Position },
+    Gone { marked: CommitPosition },
     /// There is no database, and another file of an installation is.
     Alone { beside: &'static str },
     /// The database ends before the last acknowledged commit: the end of its log is missing, or all of it.
-    Behind { marked: Position, found: Position },
+    Behind { marked: CommitPosition, found: CommitPosition },
     /// The database is not the one that was here.
     Other,
     /// The log is broken in the middle, and SQLite reads no further.
@@ -33,7 +33,7 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone { marked } => {
-                let Position { commits, last_seq, .. } = marked;
+                let CommitPosition { commits, last_seq, .. } = marked;
                 write!(f, "lockgate.db is missing or empty, and {commits} commits with {last_seq} jobs were acknowledged")?;
                 f.write_str(" in this folder")
             }
@@ -60,11 +60,11 @@ impl fmt::Display for Loss {
 
 /// What the database says of itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Found {
+pub(crate) enum RecordedPosition {
     Nothing,
     /// Made by a version that did not count commits.
     Uncounted,
-    At(Position),
+    At(CommitPosition),
     /// A loss was accepted, and the process ended before a new timeline began. The mark is of the time before.
     Accepted,
 }
@@ -85,27 +85,29 @@ pub(crate) fn examine(folder: &Path) -> Result<Examined, OpenError> {
     let broken = log_scan::broken(&log).map_err(failed)?;
     let found = look(&folder.join("lockgate.db"))?;
     let loss = judge(marked, found, broken).or_else(|| alone(folder, &log, found));
-    if let (None, None, Found::At(_)) = (&loss, marked, found) {
+    if let (None, None, RecordedPosition::At(_)) = (&loss, marked, found) {
         tracing::warn!("there is no commit mark in the data folder: a loss before this start would not be noticed");
     }
     Ok(Examined { loss, is_log_torn: broken.is_some() })
 }
 
-pub(crate) fn judge(marked: Option<Position>, found: Found, broken: Option<BrokenLog>) -> Option<Loss> {
+pub(crate) fn judge(marked: Option<CommitPosition>, found: RecordedPosition, broken: Option<BrokenLog>) -> Option<Loss> {
     match (marked, found) {
         // The loss was accepted; what a crash in between left of it is finished by this start.
-        (_, Found::Accepted) => None,
-        (Some(marked), Found::Nothing) => Some(Loss::Gone { marked }),
-        (Some(_), Found::Uncounted) => Some(Loss::Other),
-        (Some(marked), Found::At(found)) if marked.installation != found.installation => Some(Loss::Other),
-        (Some(marked), Found::At(found)) if found.commits < marked.commits => Some(Loss::Behind { marked, found }),
+        (_, RecordedPosition::Accepted) => None,
+        (Some(marked), RecordedPosition::Nothing) => Some(Loss::Gone { marked }),
+        (Some(_), RecordedPosition::Uncounted) => Some(Loss::Other),
+        (Some(marked), RecordedPosition::At(found)) if marked.installation != found.installation => Some(Loss::Other),
+        (Some(marked), RecordedPosition::At(found)) if found.commits < marked.commits => {
+            Some(Loss::Behind { marked, found })
+        }
         _ => broken.filter(|broken| broken.is_damage()).map(Loss::Broken),
     }
 }
 
 /// Without a mark other files tell that there was a database.
-fn alone(folder: &Path, log: &Path, found: Found) -> Option<Loss> {
-    if !matches!(found, Found::Nothing) {
+fn alone(folder: &Path, log: &Path, found: RecordedPosition) -> Option<Loss> {
+    if !matches!(found, RecordedPosition::Nothing) {
         return None;
     }
     // The first page is synced before there is a log, so a crash in the very first start leaves a database that can be read, without
@@ -118,9 +120,9 @@ fn alone(folder: &Path, log: &Path, found: Found) -> Option<Loss> {
     Some(Loss::Alone { beside })
 }
 
-fn look(database: &Path) -> Result<Found, OpenError> {
+fn look(database: &Path) -> Result<RecordedPosition, OpenError> {
     if std::fs::metadata(database).map_or(0, |file| file.len()) == 0 {
-        return Ok(Found::Nothing);
+        return Ok(RecordedPosition::Nothing);
     }
     let conn = connection::reading(database)?;
     // The last connection that closes would remove a log that it could not read.
@@ -128,13 +130,17 @@ fn look(database: &Path) -> Result<Found, OpenError> {
     Ok(ask(&conn)?)
 }
 
-pub(crate) fn ask(conn: &Connection) -> rusqlite::Result<Found> {
+pub(crate) fn ask(conn: &Connection) -> rusqlite::Result<RecordedPosition> {
     let has = |sql: &str| conn.query_row(sql, [], |_| Ok(())).optional().map(|row| row.is_some());
     if has("SELECT 1 FROM pragma_table_info('book') WHERE name = 'accepted_loss'")? {
-        return Ok(if accepted(conn)?.is_some() { Found::Accepted } else { Found::At(position(conn)?) });
+        return Ok(if accepted(conn)?.is_some() {
+            RecordedPosition::Accepted
+        } else {
+            RecordedPosition::At(position(conn)?)
+        });
     }
     let is_ours = has("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'")?;
-    Ok(if is_ours { Found::Uncounted } else { Found::Nothing })
+    Ok(if is_ours { RecordedPosition::Uncounted } else { RecordedPosition::Nothing })
 }
 
 /// What was lost is given up: noted until a new timeline has begun, for the commits that are missing gave out tokens. The log that
@@ -162,10 +168,10 @@ pub(crate) fn accepted(conn: &Connection) -> rusqlite::Result<Option<String>> {
     conn.query_row("SELECT accepted_loss FROM book", [], |row| row.get(0))
 }
 
-pub(crate) fn position(conn: &Connection) -> rusqlite::Result<Position> {
+pub(crate) fn position(conn: &Connection) -> rusqlite::Result<CommitPosition> {
     conn.query_row("SELECT installation, commits, last_seq FROM book", [], |row| {
         let commits: i64 = row.get(1)?;
-        Ok(Position { installation: row.get(0)?, commits: commits.unsigned_abs(), last_seq: row.get(2)? })
+        Ok(CommitPosition { installation: row.get(0)?, commits: commits.unsigned_abs(), last_seq: row.get(2)? })
     })
 }
 
@@ -175,18 +181,22 @@ mod tests {
 
     #[test]
     fn a_database_that_is_ahead_of_its_mark_has_lost_nothing() {
-        let at = |installation: u8, commits| Position { installation: [installation; 16], commits, last_seq: 5 };
-        let found = |commits| Found::At(at(1, commits));
-        assert_eq!(judge(None, Found::Nothing, None), None, "a new folder");
+        let at = |installation: u8, commits| CommitPosition { installation: [installation; 16], commits, last_seq: 5 };
+        let found = |commits| RecordedPosition::At(at(1, commits));
+        assert_eq!(judge(None, RecordedPosition::Nothing, None), None, "a new folder");
         assert_eq!(judge(None, found(9), None), None, "restored, or from before marks");
         assert_eq!(judge(Some(at(1, 9)), found(9), None), None);
         assert_eq!(judge(Some(at(1, 9)), found(10), None), None, "ended between a sync and its mark, or a power cut");
         let (marked, behind) = (at(1, 9), at(1, 8));
         assert_eq!(judge(Some(marked), found(8), None), Some(Loss::Behind { marked, found: behind }));
         assert_eq!(judge(Some(at(2, 3)), found(9), None), Some(Loss::Other));
-        assert_eq!(judge(Some(marked), Found::Nothing, None), Some(Loss::Gone { marked }));
-        assert_eq!(judge(Some(marked), Found::Uncounted, None), Some(Loss::Other), "a database of an older version");
-        assert_eq!(judge(Some(marked), Found::Accepted, None), None, "the mark is of the time before");
+        assert_eq!(judge(Some(marked), RecordedPosition::Nothing, None), Some(Loss::Gone { marked }));
+        assert_eq!(
+            judge(Some(marked), RecordedPosition::Uncounted, None),
+            Some(Loss::Other),
+            "a database of an older version"
+        );
+        assert_eq!(judge(Some(marked), RecordedPosition::Accepted, None), None, "the mark is of the time before");
         let broken = BrokenLog { frame: 3, commits_behind: 2 };
         assert_eq!(judge(Some(marked), found(9), Some(broken)), Some(Loss::Broken(broken)));
         let torn = BrokenLog { commits_behind: 1, ..broken };

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
 use crate::connection;
-use crate::error::{Fault, OpenError, failed_commit};
+use crate::error::{OpenError, StatementError, failed_commit};
 
 /// Rows that are inserted at most once per key, however often a job is tried. Cheap to clone.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl SqliteEffects {
         let insert = move || {
             let conn = conn.lock();
             let sql = "INSERT INTO effects (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-            let mut statement = conn.prepare_cached(sql).map_err(|error| Fault::from(error).before_commit())?;
+            let mut statement = conn.prepare_cached(sql).map_err(|error| StatementError::from(error).before_commit())?;
             // One statement is its own transaction: its failure is a failure to commit.
             Ok(statement.execute(params![key, value]).map_err(failed_commit)? == 1)
         };

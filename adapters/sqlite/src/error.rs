@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use lockgate_ports::{Misread, StoreError};
+use lockgate_sql::UnknownCode;
 use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::continuity::Loss;
@@ -38,7 +39,7 @@ pub enum OpenError {
 
 /// A failure inside a transaction or a read, before anything was committed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum StatementError {
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),
     /// A row that cannot be understood.
@@ -46,19 +47,25 @@ pub(crate) enum Fault {
     Row(String),
 }
 
-impl From<rusqlite::types::FromSqlError> for Fault {
+impl From<rusqlite::types::FromSqlError> for StatementError {
     fn from(error: rusqlite::types::FromSqlError) -> Self {
         Self::Row(error.to_string())
     }
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<UnknownCode> for StatementError {
+    fn from(error: UnknownCode) -> Self {
+        Self::Row(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for StatementError {
     fn from(error: serde_json::Error) -> Self {
         Self::Row(error.to_string())
     }
 }
 
-impl Fault {
+impl StatementError {
     /// Nothing of the failed transaction or read remains.
     pub(crate) fn before_commit(&self) -> StoreError {
         let mut text = self.to_string();
@@ -102,7 +109,7 @@ impl Fault {
     }
 }
 
-impl Misread for Fault {
+impl Misread for StatementError {
     fn is_of_one_row(&self) -> bool {
         match self {
             Self::Row(_) => true,
@@ -132,7 +139,7 @@ fn restore_hint(error: &Error) -> &'static str {
 /// anything is; any other failure may have happened after.
 pub(crate) fn failed_commit(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => Fault::from(error).before_commit(),
+        Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => StatementError::from(error).before_commit(),
         _ => StoreError::UnknownOutcome(error.to_string()),
     }
 }
@@ -147,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_known_to_have_changed_nothing() {
-        assert!(matches!(Fault::from(failure(ffi::SQLITE_FULL)).before_commit(), StoreError::Full(_)));
+        assert!(matches!(StatementError::from(failure(ffi::SQLITE_FULL)).before_commit(), StoreError::Full(_)));
         assert!(matches!(failed_commit(failure(ffi::SQLITE_FULL)), StoreError::Full(_)));
         assert!(failed_commit(failure(ffi::SQLITE_BUSY)).certainly_not_applied());
     }
@@ -156,38 +163,38 @@ mod tests {
     fn a_commit_that_failed_on_the_disk_has_an_unknown_outcome() {
         for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_IOERR] {
             assert!(matches!(failed_commit(failure(code)), StoreError::UnknownOutcome(_)), "{code}");
-            assert!(matches!(Fault::from(failure(code)).before_commit(), StoreError::Unavailable(_)), "{code}");
+            assert!(matches!(StatementError::from(failure(code)).before_commit(), StoreError::Unavailable(_)), "{code}");
         }
     }
 
     #[test]
     fn only_a_failed_sync_is_fatal_before_the_commit() {
-        assert!(Fault::from(failure(ffi::SQLITE_IOERR_FSYNC)).is_failed_sync());
-        assert!(!Fault::from(failure(ffi::SQLITE_IOERR_READ)).is_failed_sync());
-        assert!(!Fault::from(failure(ffi::SQLITE_FULL)).is_failed_sync());
+        assert!(StatementError::from(failure(ffi::SQLITE_IOERR_FSYNC)).is_failed_sync());
+        assert!(!StatementError::from(failure(ffi::SQLITE_IOERR_READ)).is_failed_sync());
+        assert!(!StatementError::from(failure(ffi::SQLITE_FULL)).is_failed_sync());
     }
 
     #[test]
     fn damage_is_told_apart_from_trouble() {
-        assert!(matches!(Fault::from(failure(ffi::SQLITE_CORRUPT)).before_commit(), StoreError::Corrupt(_)));
-        let damaged = Fault::from(failure(ffi::SQLITE_NOTADB)).before_commit().to_string();
+        assert!(matches!(StatementError::from(failure(ffi::SQLITE_CORRUPT)).before_commit(), StoreError::Corrupt(_)));
+        let damaged = StatementError::from(failure(ffi::SQLITE_NOTADB)).before_commit().to_string();
         assert!(damaged.ends_with("docs/backup.md says how to restore it from a backup"), "{damaged}");
-        assert!(matches!(Fault::Row("no".to_owned()).before_commit(), StoreError::Corrupt(_)));
-        assert!(!Fault::from(failure(ffi::SQLITE_FULL)).is_of_one_task());
-        assert!(!Fault::from(failure(ffi::SQLITE_CORRUPT)).is_of_one_row());
-        assert!(Fault::Row("no".to_owned()).is_of_one_row());
+        assert!(matches!(StatementError::Row("no".to_owned()).before_commit(), StoreError::Corrupt(_)));
+        assert!(!StatementError::from(failure(ffi::SQLITE_FULL)).is_of_one_task());
+        assert!(!StatementError::from(failure(ffi::SQLITE_CORRUPT)).is_of_one_row());
+        assert!(StatementError::Row("no".to_owned()).is_of_one_row());
     }
 
     #[test]
     fn what_a_row_is_refused_for_is_no_trouble_of_the_store() {
         for code in [ffi::SQLITE_CONSTRAINT_CHECK, ffi::SQLITE_CONSTRAINT_TRIGGER, ffi::SQLITE_TOOBIG, ffi::SQLITE_MISMATCH]
         {
-            let fault = Fault::from(failure(code));
+            let fault = StatementError::from(failure(code));
             assert!(matches!(fault.before_commit(), StoreError::Refused(_)), "{code}");
             assert!(fault.is_of_one_task(), "{code}");
         }
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_READONLY, ffi::SQLITE_PERM, ffi::SQLITE_CANTOPEN] {
-            assert!(matches!(Fault::from(failure(code)).before_commit(), StoreError::Unavailable(_)), "{code}");
+            assert!(matches!(StatementError::from(failure(code)).before_commit(), StoreError::Unavailable(_)), "{code}");
         }
     }
 }

@@ -17,12 +17,12 @@ const LOCK: &str = "lock";
 
 /// Held for as long as any connection is open. The operating system lets go of it when the process dies.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct DataFolder {
     path: PathBuf,
     _lock: File,
 }
 
-impl Folder {
+impl DataFolder {
     pub(crate) fn claim(path: &Path) -> Result<Self, OpenError> {
         Self::claim_patiently(path, || std::thread::park_timeout(LOOK_EVERY))
     }
@@ -66,13 +66,13 @@ pub(crate) fn while_unused<T>(folder: &Path, look: impl FnOnce() -> T) -> io::Re
     }
 }
 
-/// Makes a folder for its owner only, whatever the umask says: payloads are nobody else's business. One that is there is left as
-/// it is, for whoever made it may want others to get at it; they are told that others can.
+/// Makes a folder for its owner only, whatever the umask says: payloads are private. One that is there is left as
+/// it is, for its creator may want other users to have access; they are told that others can.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         if is_open_to_others(path) {
             let todo = "`chmod 700` keeps it to its owner";
-            tracing::warn!(folder = %path.display(), "other users of this machine can get at what is in the data folder; {todo}");
+            tracing::warn!(folder = %path.display(), "the data folder is accessible to other users of this machine; {todo}");
         }
         return Ok(());
     }
@@ -116,7 +116,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;
 
-    use lockgate_ports::memory::ManualClock;
+    use lockgate_model::ManualClock;
 
     use super::*;
     use crate::{SqliteEffects, SqliteStore};
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn a_start_waits_for_the_lock_of_a_process_that_is_about_to_end() {
         let place = tempfile::tempdir().unwrap();
-        let mut first = Some(Folder::claim(place.path()).unwrap());
+        let mut first = Some(DataFolder::claim(place.path()).unwrap());
         let mut rests = 0;
-        let second = Folder::claim_patiently(place.path(), || {
+        let second = DataFolder::claim_patiently(place.path(), || {
             rests += 1;
             if rests == 3 {
                 first = None;
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_child_does_not_keep_the_lock() {
         let place = tempfile::tempdir().unwrap();
-        let first = Folder::claim(place.path()).unwrap();
+        let first = DataFolder::claim(place.path()).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         drop(first);
         let again = private_file().open(place.path().join(LOCK)).unwrap().try_lock();

@@ -46,7 +46,7 @@ pub(crate) fn broken(log: &Path) -> io::Result<Option<BrokenLog>> {
     let is_whole = Sum::of(&header, Sum::default(), &header[..24]).is(&header[24..]) && word(&header, 0) | 1 == MAGIC | 1;
     // A header that is flipped may lie about the pages too; ours have this size unless it says otherwise.
     let page_bytes = if page_bytes.is_power_of_two() && (512..=65_536).contains(&page_bytes) { page_bytes } else { 4096 };
-    let mut scan = Scan { header, sum: Sum::stored(&header[24..]), salts: None, found: None };
+    let mut scan = LogScan { header, sum: Sum::stored(&header[24..]), salts: None, found: None };
     if is_whole {
         scan.salts = Some(salts(&header, 16));
     } else {
@@ -61,7 +61,7 @@ pub(crate) fn broken(log: &Path) -> io::Result<Option<BrokenLog>> {
     Ok(scan.found.filter(|broken| broken.commits_behind > 0))
 }
 
-struct Scan {
+struct LogScan {
     header: [u8; HEADER_BYTES],
     sum: Sum,
     /// Of this log; frames from before it started over have others. Taken from the first frame where the header is broken.
@@ -69,7 +69,7 @@ struct Scan {
     found: Option<BrokenLog>,
 }
 
-impl Scan {
+impl LogScan {
     fn step(&mut self, number: u64, frame: &[u8]) {
         let is_of_this_log = *self.salts.get_or_insert_with(|| salts(frame, 8)) == salts(frame, 8);
         let is_commit = is_of_this_log && word(frame, 4) != 0;

@@ -11,16 +11,16 @@ use rusqlite::{Connection, Transaction};
 use tokio::sync::oneshot;
 
 use crate::connection;
-use crate::error::{Fault, OpenError};
+use crate::error::{OpenError, StatementError};
 
 /// Reads that run at once. A long one (a list, a count of all lanes) must not hold up the refill of a lane.
 const THREADS: usize = 3;
 
-type Read = Box<dyn FnOnce(&mut Connection) + Send>;
+type ReadTask = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// The door to the reading threads.
 pub(crate) struct Readers {
-    reads: Option<Sender<Read>>,
+    reads: Option<Sender<ReadTask>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -42,12 +42,12 @@ impl Readers {
     /// call.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault> + Send + 'static,
+        read: impl FnOnce(&Transaction<'_>) -> Result<T, StatementError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable("the reading threads have ended".to_owned());
         let (reply, answer) = oneshot::channel();
-        let task: Read = Box::new(move |conn| {
-            // A caller that went away does not want its answer, so there is nobody to tell.
+        let task: ReadTask = Box::new(move |conn| {
+            // A caller that went away does not want its answer, so the failed send is ignored.
             let _ = reply.send(in_one_state(conn, read).map_err(|fault| fault.before_commit()));
         });
         self.reads.as_ref().ok_or_else(gone)?.send(task).map_err(|_| gone())?;
@@ -66,12 +66,15 @@ impl Drop for Readers {
     }
 }
 
-fn in_one_state<T>(conn: &mut Connection, read: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+fn in_one_state<T>(
+    conn: &mut Connection,
+    read: impl FnOnce(&Transaction<'_>) -> Result<T, StatementError>,
+) -> Result<T, StatementError> {
     let transaction = conn.transaction()?;
     read(&transaction)
 }
 
-fn serve(mut conn: Connection, queue: &Mutex<Receiver<Read>>) {
+fn serve(mut conn: Connection, queue: &Mutex<Receiver<ReadTask>>) {
     loop {
         // The lock is held while waiting: one thread waits for work, the others for the lock.
         let next = queue.lock().recv();

@@ -81,7 +81,7 @@ impl Reserve {
         *self.looked.lock() = Instant::now();
         self.take();
         if !self.is_spent() {
-            tracing::info!("there is room on the disk again: the reserve is back, and new jobs are taken");
+            tracing::info!("disk space is back: the reserve is restored and new jobs are accepted");
         }
     }
 

@@ -19,29 +19,29 @@ use lockgate_core::request::JobRequest;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Active, Attached, Backlog, Change, ChangeError, Child, ChildQuery, Clock, DeadLetterQuery, EdgeRow,
-    EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Outdated,
-    SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots, StoreError, Taken, Timelines, Totals, Trail, Tries,
-    Unattached, Unreadable, Upkeep, in_parts,
+    Activation, Active, AttachedSession, AuditStore, ChangeError, ChildJob, ChildQuery, Clock, DeadLetterQuery,
+    DuplicateJob, EdgeRow, EventPage, JobChange, JobDetail, JobQuery, JobStore, KeptLine, Kin, LeaseRow, Leases, Listing,
+    LogLine, Met, OutboxBacklog, OutboxRow, Outdated, SessionRow, Sessions, SnapshotKind, SnapshotRow, Snapshots,
+    StoreError, Timelines, Totals, Tries, Unattached, Unreadable, Upkeep, in_parts,
 };
-use parking_lot::Mutex;
+use lockgate_sql::ErasureSearch;
 use rusqlite::Transaction;
 use tokio::sync::watch;
 
 use crate::checkpoint::{LogBounds, LogKeeper};
 use crate::commit_mark::CommitMark;
 use crate::continuity::Examined;
-use crate::error::{Fault, OpenError};
-use crate::folder::Folder;
+use crate::encoded_change::EncodedChange;
+use crate::error::{OpenError, StatementError};
+use crate::folder::DataFolder;
 use crate::readers::Readers;
 use crate::reserve::Reserve;
-use crate::sheet::Sheet;
-use crate::writer::{Fatal, Progress, Writer};
+use crate::writer::{CommitProgress, Fatal, WriterHandle};
 use crate::{connection, continuity, reads, schema};
 
 /// How a data folder is opened.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct FolderOptions {
     /// Largest size of the database file. Writes beyond it fail as if the disk were full. One that is larger already stays as
     /// large as it is.
     pub bytes_max: Option<u64>,
@@ -54,15 +54,15 @@ pub struct Options {
 /// The Store in one data folder. Dropping it writes what was accepted and closes every connection.
 pub struct SqliteStore {
     readers: Readers,
-    writer: Writer,
+    writer: WriterHandle,
     clock: Arc<dyn Clock>,
     fatal: Arc<Fatal>,
     unreadable: Arc<Unreadable>,
-    searched: Mutex<Option<tenants::Search>>,
+    searched: ErasureSearch,
     reserve: Arc<Reserve>,
     loss: Option<String>,
-    /// Dropped last: the folder is free when nobody uses its files any more.
-    _folder: Folder,
+    /// Dropped last: the folder is unlocked after its files are closed.
+    _folder: DataFolder,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -73,11 +73,11 @@ impl std::fmt::Debug for SqliteStore {
 
 impl SqliteStore {
     pub fn open(folder: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        Self::open_with(folder, clock, Options::default())
+        Self::open_with(folder, clock, FolderOptions::default())
     }
 
-    pub fn open_with(folder: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, OpenError> {
-        let folder = Folder::claim(folder)?;
+    pub fn open_with(folder: &Path, clock: Arc<dyn Clock>, options: FolderOptions) -> Result<Self, OpenError> {
+        let folder = DataFolder::claim(folder)?;
         let reserve = Arc::new(Reserve::open(folder.path(), options.reserve_bytes));
         Self::open_claimed(folder, clock, options, Arc::clone(&reserve)).map_err(|error| match error {
             OpenError::Database(error) if reserve.is_disk_full() => {
@@ -88,9 +88,9 @@ impl SqliteStore {
     }
 
     fn open_claimed(
-        folder: Folder,
+        folder: DataFolder,
         clock: Arc<dyn Clock>,
-        options: Options,
+        options: FolderOptions,
         reserve: Arc<Reserve>,
     ) -> Result<Self, OpenError> {
         let Examined { loss, is_log_torn } = continuity::examine(folder.path())?;
@@ -105,7 +105,7 @@ impl SqliteStore {
             tracing::warn!(%loss, "acknowledged work is missing, and the loss was accepted");
             continuity::accept(&conn, loss)?;
         } else if is_log_torn && let Err(error) = continuity::empty_log(&conn) {
-            tracing::warn!(%error, "what a crash left at the end of the write-ahead log stays there");
+            tracing::warn!(%error, "torn tail of the write-ahead log could not be removed");
         }
         // Left by a process that ended while it overwrote free pages. The clause keeps SQLite from writing to a table that is empty, for
         // which a full disk may have no room.
@@ -117,9 +117,9 @@ impl SqliteStore {
         let log =
             LogKeeper::start(&mut conn, connection::checkpointing(&database)?, LogBounds::default(), Arc::clone(&fatal))?;
         let (position, loss) = (continuity::position(&conn)?, continuity::accepted(&conn)?);
-        let progress = Progress { position, mark: CommitMark::begin(folder.path(), position) };
-        let writer = Writer::start(conn, Arc::clone(&clock), log, progress, Arc::clone(&reserve), Arc::clone(&fatal))?;
-        let (unreadable, searched) = (Arc::default(), Mutex::default());
+        let progress = CommitProgress { position, mark: CommitMark::begin(folder.path(), position) };
+        let writer = WriterHandle::start(conn, Arc::clone(&clock), log, progress, Arc::clone(&reserve), Arc::clone(&fatal))?;
+        let (unreadable, searched) = (Arc::default(), ErasureSearch::default());
         Ok(Self { readers, writer, clock, fatal, unreadable, searched, reserve, loss, _folder: folder })
     }
 
@@ -149,7 +149,7 @@ impl SqliteStore {
     /// A read that leaves out what cannot be decoded.
     async fn walk<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Transaction<'_>, &Unreadable) -> Result<T, Fault> + Send + 'static,
+        read: impl FnOnce(&Transaction<'_>, &Unreadable) -> Result<T, StatementError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let unreadable = Arc::clone(&self.unreadable);
         self.readers.run(move |conn| read(conn, &unreadable)).await
@@ -157,18 +157,18 @@ impl SqliteStore {
 }
 
 #[async_trait]
-impl Jobs for SqliteStore {
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+impl JobStore for SqliteStore {
+    async fn commit(&self, changes: Vec<JobChange>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(Sheet::fill).collect::<Result<Vec<Sheet>, Fault>>();
+        let sheets = changes.into_iter().map(EncodedChange::fill).collect::<Result<Vec<EncodedChange>, StatementError>>();
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
-        self.admit(sheets.iter().any(Sheet::is_birth))?;
+        self.admit(sheets.iter().any(EncodedChange::is_birth))?;
         let commit = |part: Range<usize>| {
             // Kept here too, so that the writing thread does not have to free it.
             let shared = Arc::clone(&sheets);
-            self.writer.run(part.len(), move |ledger| ledger.commit(&shared[part.clone()]))
+            self.writer.run(part.len(), move |tx| tx.commit(&shared[part.clone()]))
         };
         in_parts(sheets.len(), commit, |_, why| Err(ChangeError::Refused(why))).await
     }
@@ -178,9 +178,9 @@ impl Jobs for SqliteStore {
         self.readers.run(move |conn| reads::load(conn, &ids)).await
     }
 
-    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {
+    async fn find_duplicates(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<DuplicateJob>>, StoreError> {
         let (requests, now) = (requests.to_vec(), self.clock.now());
-        self.readers.run(move |conn| reads::taken(conn, &requests, now)).await
+        self.readers.run(move |conn| reads::duplicates(conn, &requests, now)).await
     }
 
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
@@ -236,7 +236,7 @@ impl Jobs for SqliteStore {
         self.readers.run(move |conn| reads::under_way(conn, &lives)).await
     }
 
-    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
+    async fn children(&self, query: ChildQuery) -> Result<Listing<ChildJob>, StoreError> {
         self.readers.run(move |conn| reads::children(conn, &query)).await
     }
 
@@ -266,7 +266,7 @@ impl Jobs for SqliteStore {
     }
 
     async fn append_logs(&self, lines: Vec<LogLine>) -> Result<(), StoreError> {
-        self.writer.run(lines.len(), move |ledger| ledger.append_logs(&lines)).await
+        self.writer.run(lines.len(), move |tx| tx.append_logs(&lines)).await
     }
 
     async fn logs(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StoreError> {
@@ -279,7 +279,7 @@ impl Jobs for SqliteStore {
 impl Sessions for SqliteStore {
     async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError> {
         let edge = edge.clone();
-        self.writer.run(1, move |ledger| ledger.renew_edge(&edge, ttl)).await
+        self.writer.run(1, move |tx| tx.renew_edge(&edge, ttl)).await
     }
 
     async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError> {
@@ -288,7 +288,7 @@ impl Sessions for SqliteStore {
 
     async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError> {
         let seen = seen.to_vec();
-        self.writer.run(1, move |ledger| ledger.close_edges(&seen, grace)).await
+        self.writer.run(1, move |tx| tx.close_edges(&seen, grace)).await
     }
 
     async fn attach(
@@ -296,19 +296,19 @@ impl Sessions for SqliteStore {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Result<Attached, Unattached>, StoreError> {
+    ) -> Result<Result<AttachedSession, Unattached>, StoreError> {
         let (session, edge, profile) = (session.clone(), edge.clone(), profile.clone());
-        self.writer.run(1, move |ledger| ledger.attach(&session, &edge, &profile)).await
+        self.writer.run(1, move |tx| tx.attach(&session, &edge, &profile)).await
     }
 
     async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError> {
         let sessions = sessions.to_vec();
-        self.writer.run(1, move |ledger| ledger.send_away(&sessions)).await
+        self.writer.run(1, move |tx| tx.send_away(&sessions)).await
     }
 
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError> {
         let session = session.clone();
-        self.writer.run(1, move |ledger| ledger.close_session(&session, epoch)).await
+        self.writer.run(1, move |tx| tx.close_session(&session, epoch)).await
     }
 
     async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
@@ -324,12 +324,12 @@ impl Sessions for SqliteStore {
 impl Leases for SqliteStore {
     async fn acquire(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StoreError> {
         let (name, holder) = (name.to_owned(), holder.to_owned());
-        self.writer.run(1, move |ledger| ledger.acquire(&name, &holder, ttl)).await
+        self.writer.run(1, move |tx| tx.acquire(&name, &holder, ttl)).await
     }
 
     async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError> {
         let (name, holder) = (name.to_owned(), holder.to_owned());
-        self.writer.run(1, move |ledger| ledger.release(&name, &holder)).await
+        self.writer.run(1, move |tx| tx.release(&name, &holder)).await
     }
 
     async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError> {
@@ -341,7 +341,7 @@ impl Leases for SqliteStore {
 #[async_trait]
 impl Snapshots for SqliteStore {
     async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError> {
-        self.writer.run(1, move |ledger| ledger.activate(&change)).await
+        self.writer.run(1, move |tx| tx.activate(&change)).await
     }
 
     async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError> {
@@ -359,13 +359,13 @@ impl Snapshots for SqliteStore {
 }
 
 #[async_trait]
-impl Trail for SqliteStore {
+impl AuditStore for SqliteStore {
     async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
         self.readers.run(move |conn| reads::audit(conn, after, limit)).await
     }
 
     async fn append_audit(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
-        self.writer.run(entries.len(), move |ledger| ledger.keep_audit(&entries)).await
+        self.writer.run(entries.len(), move |tx| tx.keep_audit(&entries)).await
     }
 
     async fn blocks(&self, after: u64, limit: usize) -> Result<Vec<Block>, StoreError> {
@@ -378,14 +378,14 @@ impl Trail for SqliteStore {
 
     async fn seal(&self, block: &Block) -> Result<bool, StoreError> {
         let block = block.clone();
-        self.writer.run(1, move |ledger| ledger.seal(&block)).await
+        self.writer.run(1, move |tx| tx.seal(&block)).await
     }
 }
 
 #[async_trait]
 impl Timelines for SqliteStore {
     async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
-        self.writer.run(1, move |ledger| ledger.begin_timeline(&salt, &audit)).await
+        self.writer.run(1, move |tx| tx.begin_timeline(&salt, &audit)).await
     }
 }
 
@@ -393,7 +393,7 @@ impl Timelines for SqliteStore {
 impl Tries for SqliteStore {
     async fn keep_tries(&self, text: &str) -> Result<(), StoreError> {
         let text = text.to_owned();
-        self.writer.run(1, move |ledger| ledger.keep_tries(&text)).await
+        self.writer.run(1, move |tx| tx.keep_tries(&text)).await
     }
 
     async fn kept_tries(&self) -> Result<Option<Arc<str>>, StoreError> {
@@ -413,18 +413,18 @@ impl Upkeep for SqliteStore {
         self.readers.run(move |conn| reads::outbox_of(conn, &jobs)).await
     }
 
-    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, limit: usize) -> Result<OutboxBacklog, StoreError> {
         let now = self.clock.now();
         self.readers.run(move |conn| reads::backlog(conn, now, limit)).await
     }
 
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError> {
         let ids = ids.to_vec();
-        self.writer.run(ids.len(), move |ledger| ledger.outbox_done(&ids)).await
+        self.writer.run(ids.len(), move |tx| tx.outbox_done(&ids)).await
     }
 
     async fn prune(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
-        self.writer.run(limit.max(1), move |ledger| ledger.prune(keep, limit)).await
+        self.writer.run(limit.max(1), move |tx| tx.prune(keep, limit)).await
     }
 
     async fn totals(&self) -> Result<Totals, StoreError> {
@@ -436,7 +436,7 @@ impl Upkeep for SqliteStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let rehearsed = self.writer.run(1, |ledger| ledger.rehearse()).await;
+        let rehearsed = self.writer.run(1, |tx| tx.rehearse()).await;
         // Says more than SQLite does of a full disk.
         self.admit(true)?;
         rehearsed?;
@@ -452,13 +452,13 @@ mod tests {
     use lockgate_core::job::Evidence;
     use lockgate_core::pools::RoutingId;
     use lockgate_core::verdict::BUILTIN_ALLOW;
-    use lockgate_ports::memory::ManualClock;
+    use lockgate_model::ManualClock;
 
     #[tokio::test]
     async fn a_process_whose_writing_thread_died_is_asked_to_end() {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path(), Arc::new(ManualClock::default())).unwrap();
-        let died = store.writer.run(1, |_| -> Result<(), Fault> { panic!("a bug") }).await;
+        let died = store.writer.run(1, |_| -> Result<(), StatementError> { panic!("a bug") }).await;
         assert!(matches!(died, Err(StoreError::UnknownOutcome(_))), "{died:?}");
         let mut fatal = store.fatal();
         let told = tokio::time::timeout(Duration::from_secs(10), fatal.wait_for(Option::is_some)).await;
@@ -472,7 +472,7 @@ mod tests {
         let evidence = |policy: &str| {
             let evidence =
                 Evidence::Allowed { session: "s".into(), epoch: 1, policy: policy.into(), routing: RoutingId::default() };
-            store.writer.run(1, move |ledger| ledger.proves(&evidence))
+            store.writer.run(1, move |tx| tx.proves(&evidence))
         };
         let profile = r#"{"worker":"w","pool":"default","topics":[],"slots":1,"in_process":false}"#;
         store.attach(&"s".into(), &"edge".into(), &serde_json::from_str(profile).unwrap()).await.unwrap().unwrap();
@@ -481,9 +481,9 @@ mod tests {
         let kind = SnapshotKind::Policy;
         let change = Activation { kind, id: "p1".into(), text: "rules: []".into(), actor: "ann".into(), expected: 0, audit };
         let failing = change.clone();
-        let fails = move |ledger: &mut crate::writer::Ledger<'_>| -> Result<(), Fault> {
-            ledger.activate(&failing)?.unwrap();
-            Err(Fault::Row("no".to_owned()))
+        let fails = move |tx: &mut crate::writer::WriteTx<'_>| -> Result<(), StatementError> {
+            tx.activate(&failing)?.unwrap();
+            Err(StatementError::Row("no".to_owned()))
         };
         assert!(store.writer.run(1, fails).await.is_err());
         assert!(evidence(BUILTIN_ALLOW).await.unwrap() && !evidence("p1").await.unwrap());

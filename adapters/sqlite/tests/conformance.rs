@@ -6,11 +6,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use lockgate_conformance::store::losses::{FolderHarness, Opened, Strike};
+use lockgate_conformance::store::{Spoiling, Spoilt, StoreHarness};
+use lockgate_model::ManualClock;
 use lockgate_ports::Clock;
-use lockgate_ports::conformance::store::losses::{FolderHarness, Opened, Strike};
-use lockgate_ports::conformance::store::{Spoiling, Spoilt, StoreHarness};
-use lockgate_ports::memory::ManualClock;
-use lockgate_sqlite::{Options, SqliteStore};
+use lockgate_sqlite::{FolderOptions, SqliteStore};
 
 fn harness() -> StoreHarness {
     let folder = tempfile::tempdir().unwrap();
@@ -26,6 +26,15 @@ fn harness() -> StoreHarness {
                     conn.execute(&sql, [id.as_str()]).unwrap();
                 }
             }
+            Spoilt::Text { job, old, new } => {
+                for table in ["jobs_hot", "jobs_done"] {
+                    let sql = format!(
+                        "UPDATE {table} SET life = replace(life, ?2, ?3), events = replace(events, ?2, ?3) \
+                         WHERE seq = (SELECT seq FROM jobs WHERE job_id = ?1)"
+                    );
+                    conn.execute(&sql, [job.as_str(), old, new]).unwrap();
+                }
+            }
             Spoilt::Schedule { tenant, name } => {
                 let sql = "UPDATE schedules SET body = '?' WHERE tenant = ?1 AND name = ?2";
                 conn.execute(sql, [tenant.as_str(), &*name]).unwrap();
@@ -36,8 +45,8 @@ fn harness() -> StoreHarness {
     StoreHarness::new(Arc::new(store), clock, folder).spoiling(spoil)
 }
 
-lockgate_ports::store_conformance! { harness }
-lockgate_ports::store_agrees_with_memory! { harness, cases: 24 }
+lockgate_conformance::store_conformance! { harness }
+lockgate_conformance::store_agrees_with_memory! { harness, cases: 24 }
 
 const LOSSES: &[Strike] = &[
     Strike { name: "log cut by 3 percent", strike: |folder| cut(folder, 97) },
@@ -129,7 +138,7 @@ fn all_but_a_key(folder: &Path) -> io::Result<()> {
 }
 
 fn open(folder: &Path, clock: Arc<ManualClock>, accept_loss: bool) -> Result<Opened, String> {
-    let options = Options { accept_loss, ..Options::default() };
+    let options = FolderOptions { accept_loss, ..FolderOptions::default() };
     let store = SqliteStore::open_with(folder, clock, options).map_err(|error| error.to_string())?;
     let loss = store.loss().map(str::to_owned);
     Ok(Opened { store: Arc::new(store), loss })
@@ -139,4 +148,4 @@ fn folder_harness() -> FolderHarness {
     FolderHarness::new(tempfile::tempdir().unwrap(), open, LOSSES, REMAINS)
 }
 
-lockgate_ports::loss_conformance! { folder_harness }
+lockgate_conformance::loss_conformance! { folder_harness }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use lockgate_core::job::{JobState, attempts};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::memory::ManualClock;
-use lockgate_ports::{Credentials, DeadLetterQuery, JobQuery, Jobs, RunQuery, Runs, Schedules, Trail, Upkeep};
+use lockgate_model::ManualClock;
+use lockgate_ports::{
+    AuditStore, CredentialStore, DeadLetterQuery, JobQuery, JobStore, RunQuery, RunStore, ScheduleStore, Upkeep,
+};
 use lockgate_sqlite::SqliteStore;
 use tempfile::TempDir;
 

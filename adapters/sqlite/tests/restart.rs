@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_conformance::store::schedules_stage::{schedule, turn};
 use lockgate_core::access::Credential;
 use lockgate_core::audit::Block;
 use lockgate_core::dag::{NodeKey, NodeRun, NodeState, RunHead};
@@ -15,13 +16,12 @@ use lockgate_core::job::{Duty, JobState};
 use lockgate_core::request::{JobRequest, Json, RunRef};
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::conformance::store::schedules_stage::{schedule, turn};
-use lockgate_ports::store::{RunChange, RunRefusal, Runs, ScheduleChange, Schedules, SlotQuery, TurnConflict};
+use lockgate_ports::store::{RunChange, RunRefusal, RunStore, ScheduleChange, ScheduleStore, SlotQuery, TurnConflict};
 use lockgate_ports::{
-    Change, ChangeError, Credentials, JobQuery, Jobs, Leases, Sessions, SnapshotKind, Snapshots, StoreError, Tenants, Trail,
-    Upkeep,
+    AuditStore, ChangeError, CredentialStore, JobChange, JobQuery, JobStore, Leases, Sessions, SnapshotKind, Snapshots,
+    StoreError, TenantStore, Upkeep,
 };
-use lockgate_sqlite::{OpenError, Options, SqliteStore};
+use lockgate_sqlite::{FolderOptions, OpenError, SqliteStore};
 use stage::{Stage, births, profile};
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn runs_and_what_they_have_not_heard_are_there_after_a_restart() {
         let request = JobRequest { run: Some(part), ..(*change.transition.job.request).clone() };
         change.transition.job.request = Arc::new(request);
     }
-    let [birth, end] = <[Change; 2]>::try_from(ended).unwrap();
+    let [birth, end] = <[JobChange; 2]>::try_from(ended).unwrap();
     let nodes = vec![(NodeKey::of(0), NodeRun { state: NodeState::Running, ..NodeRun::default() })];
     let start = RunChange {
         head,
@@ -173,9 +173,12 @@ async fn a_second_store_on_the_same_folder_is_refused_until_the_first_is_gone() 
 #[tokio::test]
 async fn a_full_store_refuses_whole_commits_and_recovers_when_there_is_room() {
     let stage = Stage::new();
-    let store =
-        SqliteStore::open_with(stage.folder(), stage.clock(), Options { bytes_max: Some(300 * 4096), ..Options::default() })
-            .unwrap();
+    let store = SqliteStore::open_with(
+        stage.folder(),
+        stage.clock(),
+        FolderOptions { bytes_max: Some(300 * 4096), ..FolderOptions::default() },
+    )
+    .unwrap();
     let mut accepted = 0;
     let error = loop {
         let batch = stage.ended_lives(&format!("batch-{accepted}"), 20);
@@ -265,7 +268,7 @@ async fn concurrent_callers_share_commits_and_all_are_answered() {
         let (store, changes) = (store.clone(), births(&stage, &format!("caller-{caller}"), 20));
         callers.spawn(async move {
             for change in changes {
-                let results: Vec<_> = store.commit(vec![Change::clone(&change)]).await.unwrap();
+                let results: Vec<_> = store.commit(vec![JobChange::clone(&change)]).await.unwrap();
                 assert!(results[0].is_ok());
                 let loaded = store.load(std::slice::from_ref(&change.transition.job.request.job_id)).await.unwrap();
                 assert!(loaded[0].is_some(), "a read sees what was committed before it");

@@ -18,7 +18,7 @@ pub struct AuditEntry {
     pub at: Timestamp,
     pub tenant: TenantId,
     pub actor: ActorId,
-    pub action: Action,
+    pub action: AuditAction,
     /// The job, the policy snapshot or the circuit breaker it happened to.
     pub subject: Arc<str>,
     #[serde(skip)]
@@ -52,7 +52,7 @@ impl AuditEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum AuditAction {
     PolicyActivated,
     PoolsActivated,
     TimeoutsActivated,
@@ -97,7 +97,7 @@ pub enum Action {
     LossAccepted,
 }
 
-impl Action {
+impl AuditAction {
     pub const ALL: [Self; 40] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
@@ -311,7 +311,7 @@ mod tests {
             at: Timestamp::from_millis(1_000 + id),
             tenant: "acme".into(),
             actor: "ann".into(),
-            action: Action::JobDenied,
+            action: AuditAction::JobDenied,
             subject: format!("job-{id}").into(),
             detail: Json::trusted(r#"{"rule":"r"}"#),
         };
@@ -339,7 +339,7 @@ mod tests {
             |entry| entry.at = Timestamp::from_millis(1),
             |entry| entry.tenant = "other".into(),
             |entry| entry.actor = "bob".into(),
-            |entry| entry.action = Action::Approved,
+            |entry| entry.action = AuditAction::Approved,
             |entry| entry.subject = "job-9".into(),
             |entry| entry.detail = Json::trusted(r#"{"rule":"s"}"#),
         ];
@@ -387,8 +387,8 @@ mod tests {
 
     #[test]
     fn every_action_is_read_back_from_its_name() {
-        for action in Action::ALL {
-            assert_eq!(Action::parse(action.as_str()), Some(action));
+        for action in AuditAction::ALL {
+            assert_eq!(AuditAction::parse(action.as_str()), Some(action));
         }
     }
 }

@@ -39,7 +39,7 @@ struct Held {
 
 /// What the wall clock did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum ClockChange {
     /// It jumped by so many milliseconds, back if negative. The guarded time does not follow.
     Jumped(i64),
     /// It came back before the jump had stood for long.
@@ -64,14 +64,14 @@ impl ClockGuard {
     }
 
     /// The time now, and what the wall clock did if it did something. A jump is followed once it has stood for `settle`.
-    pub fn read(&mut self, wall: Timestamp, steady: Duration, settle: Duration) -> (Timestamp, Option<Turn>) {
+    pub fn read(&mut self, wall: Timestamp, steady: Duration, settle: Duration) -> (Timestamp, Option<ClockChange>) {
         let steady = millis(steady);
         let shown = wall.as_millis().saturating_sub(steady);
         let turn = if is_jump(shown.saturating_sub(self.offset)) {
             self.hold(shown, steady, settle)
         } else {
             self.slew(shown, steady);
-            self.held.take().map(|_| Turn::Returned)
+            self.held.take().map(|_| ClockChange::Returned)
         };
         (Timestamp::from_millis(self.offset.saturating_add(steady)), turn)
     }
@@ -95,16 +95,16 @@ impl ClockGuard {
         self.held.map(|held| held.since) != kept.held.map(|held| held.since) || u128::from(moved) * 4 > JUMP.as_millis()
     }
 
-    fn hold(&mut self, shown: i64, steady: i64, settle: Duration) -> Option<Turn> {
+    fn hold(&mut self, shown: i64, steady: i64, settle: Duration) -> Option<ClockChange> {
         let by = shown.saturating_sub(self.offset);
         let same = self.held.filter(|held| !is_jump(shown.saturating_sub(held.offset)));
         let since = same.map_or(steady, |held| held.since);
         if steady.saturating_sub(since) >= millis(settle) {
             (self.offset, self.slewed_at, self.held) = (shown, steady, None);
-            return Some(Turn::Followed(by));
+            return Some(ClockChange::Followed(by));
         }
         self.held = Some(Held { offset: shown, since });
-        same.is_none().then_some(Turn::Jumped(by))
+        same.is_none().then_some(ClockChange::Jumped(by))
     }
 
     fn slew(&mut self, shown: i64, steady: i64) {
@@ -151,7 +151,7 @@ mod tests {
         }
 
         /// Reads so long after the start, with a wall clock that is so wrong. How wrong the guarded time is.
-        fn at(&mut self, steady: i64, wrong: i64) -> (i64, Option<Turn>) {
+        fn at(&mut self, steady: i64, wrong: i64) -> (i64, Option<ClockChange>) {
             let wall = Timestamp::from_millis(BASE + steady + wrong);
             let (now, turn) = self.guard.read(wall, span(steady), SETTLE);
             (now.as_millis() - BASE - steady, turn)
@@ -167,11 +167,11 @@ mod tests {
         for wrong in [HOUR, -HOUR, 2_000, -2_000] {
             let mut stage = Stage::new();
             assert_eq!(stage.at(1_000, 0), (0, None));
-            assert_eq!(stage.at(2_000, wrong), (0, Some(Turn::Jumped(wrong))));
+            assert_eq!(stage.at(2_000, wrong), (0, Some(ClockChange::Jumped(wrong))));
             assert_eq!(stage.at(12_000, wrong), (0, None));
             let jump = stage.guard.jump(span(12_000)).expect("it is told");
             assert_eq!((jump.ahead_ms, jump.stood), (wrong, Duration::from_secs(10)));
-            assert_eq!(stage.at(12_001, 0), (0, Some(Turn::Returned)));
+            assert_eq!(stage.at(12_001, 0), (0, Some(ClockChange::Returned)));
             assert_eq!((stage.at(13_000, 0), stage.guard.jump(span(13_000))), ((0, None), None));
         }
     }
@@ -181,20 +181,20 @@ mod tests {
         let mut stage = Stage::new();
         assert_eq!(stage.at(1_000, HOUR).0, 0);
         assert_eq!(stage.at(600_999, HOUR), (0, None));
-        assert_eq!(stage.at(601_000, HOUR), (HOUR, Some(Turn::Followed(HOUR))));
+        assert_eq!(stage.at(601_000, HOUR), (HOUR, Some(ClockChange::Followed(HOUR))));
         assert_eq!(stage.guard.jump(span(601_000)), None);
         // And back, as far.
-        assert_eq!(stage.at(602_000, 0), (HOUR, Some(Turn::Jumped(-HOUR))));
-        assert_eq!(stage.at(1_202_000, 0), (0, Some(Turn::Followed(-HOUR))));
+        assert_eq!(stage.at(602_000, 0), (HOUR, Some(ClockChange::Jumped(-HOUR))));
+        assert_eq!(stage.at(1_202_000, 0), (0, Some(ClockChange::Followed(-HOUR))));
     }
 
     #[test]
     fn a_second_jump_begins_to_stand_anew() {
         let mut stage = Stage::new();
-        assert_eq!(stage.at(1_000, HOUR).1, Some(Turn::Jumped(HOUR)));
-        assert_eq!(stage.at(600_000, 2 * HOUR), (0, Some(Turn::Jumped(2 * HOUR))));
+        assert_eq!(stage.at(1_000, HOUR).1, Some(ClockChange::Jumped(HOUR)));
+        assert_eq!(stage.at(600_000, 2 * HOUR), (0, Some(ClockChange::Jumped(2 * HOUR))));
         assert_eq!(stage.at(1_199_000, 2 * HOUR), (0, None));
-        assert_eq!(stage.at(1_200_000, 2 * HOUR), (2 * HOUR, Some(Turn::Followed(2 * HOUR))));
+        assert_eq!(stage.at(1_200_000, 2 * HOUR), (2 * HOUR, Some(ClockChange::Followed(2 * HOUR))));
     }
 
     #[test]
@@ -220,18 +220,18 @@ mod tests {
         let mut next = Stage { guard: serde_json::from_str(&kept).expect("read") };
         assert!(!next.guard.differs(&stage.guard));
         assert_eq!(next.at(300_000, HOUR), (0, None), "the restart is not a new jump");
-        assert_eq!(next.at(601_000, HOUR), (HOUR, Some(Turn::Followed(HOUR))));
+        assert_eq!(next.at(601_000, HOUR), (HOUR, Some(ClockChange::Followed(HOUR))));
         assert!(next.guard.differs(&stage.guard));
         // A clock that was set while no process ran.
         let mut next = Stage { guard: Stage::new().guard };
-        assert_eq!(next.at(50_000, -HOUR), (0, Some(Turn::Jumped(-HOUR))));
+        assert_eq!(next.at(50_000, -HOUR), (0, Some(ClockChange::Jumped(-HOUR))));
     }
 
     #[test]
     fn who_wants_no_guard_gets_the_wall_clock() {
         let mut guard = ClockGuard::new(Timestamp::from_millis(BASE), Duration::ZERO);
         let (now, turn) = guard.read(Timestamp::from_millis(BASE + HOUR), Duration::ZERO, Duration::ZERO);
-        assert_eq!((now.as_millis(), turn), (BASE + HOUR, Some(Turn::Followed(HOUR))));
+        assert_eq!((now.as_millis(), turn), (BASE + HOUR, Some(ClockChange::Followed(HOUR))));
     }
 
     proptest! {

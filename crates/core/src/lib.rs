@@ -5,13 +5,12 @@
 
 pub mod access;
 pub mod audit;
-pub mod breaker;
 pub mod clock_guard;
 pub mod config;
 pub mod dag;
+pub mod fairness;
 mod formula;
 mod glob;
-pub mod hex;
 pub mod ids;
 pub mod job;
 pub mod json;
@@ -27,9 +26,9 @@ pub mod request;
 pub mod retry;
 pub mod scan;
 pub mod schedule;
-pub mod time;
 pub mod timeouts;
 pub mod trace;
-pub mod turns;
 pub mod verdict;
 pub mod worker;
+
+pub use lockgate_contract::{breaker, hex, time};

@@ -1,12 +1,16 @@
 //! Limits by time: a bucket of `max` tokens that fills evenly, one whole bucket in a window.
 
+mod buckets;
+
 use std::fmt;
 use std::time::Duration;
 
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read;
-use crate::config::yaml::Node;
+use crate::config::yaml::YamlNode;
 use crate::time::Timestamp;
+
+pub use buckets::{RateBuckets, RateGrant};
 
 /// At most `max` in any `window` on average, and at most `max` at once after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +27,7 @@ const WINDOWS: [(&str, Duration); 3] =
 
 impl Rate {
     /// A number and a unit of time: `100/m`.
-    pub(crate) fn read(node: &Node, name: &str, report: &mut Report) -> Option<Self> {
+    pub(crate) fn read(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<Self> {
         let rate = Self::parse(read::text(node, name, report)?);
         if rate.is_none() {
             report.refuse(node.at, format!("{name} must be 1 to {RATE_MAX} per s, m or h, such as 100/m"));

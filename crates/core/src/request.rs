@@ -193,7 +193,7 @@ pub struct JobRequest {
     pub run: Option<RunRef>,
     /// People must agree before each life's first attempt, whatever policy says. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<Gate>,
+    pub gate: Option<ApprovalGate>,
     /// What came of the same work before may stand for it. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<Memo>,
@@ -227,7 +227,7 @@ pub struct RunRef {
 
 /// A question to people that stands in the way of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gate {
+pub struct ApprovalGate {
     pub reason: Arc<str>,
     pub terms: ApprovalTerms,
     /// Their agreement is all there is to do: the job has succeeded then, no worker is asked.
@@ -298,7 +298,7 @@ impl JobRequest {
         })
     }
 
-    /// Who submitted it, as whoever acts in their name says it.
+    /// The submitter, as a `Caller` for work done on its behalf.
     pub fn caller(&self) -> Caller {
         let caller = Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone());
         Caller { verified: self.actor_verified, ..caller }
@@ -452,7 +452,7 @@ pub(crate) fn refusals(new: &NewJob) -> Vec<FieldError> {
         if new.workflow_id.is_none() {
             refuse("compensation", &"needs workflow_id: a job alone is never rolled back");
         }
-        errors.extend(saga::Compensation::refusals(undo));
+        errors.extend(saga::SagaCompensation::refusals(undo));
     }
     errors
 }

@@ -1,6 +1,6 @@
 //! What the kernel said about one attempt.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -171,9 +171,9 @@ impl Verdict {
     }
 }
 
-/// Conditions under which an attempt may run. Each one is enforced; a policy that names another is refused.
+/// Conditions under which an attempt may run. Each one is enforced; a policy that names another is refused. One that a newer
+/// version stored is kept as it is, and the verdict carries no dispatch of a process that cannot enforce it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Constraints {
     /// Lowers the attempt's timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,6 +196,9 @@ pub struct Constraints {
     /// Whether built-in handlers may start programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<Access>,
+    /// By name, those that this version does not know.
+    #[serde(flatten)]
+    pub unknown: BTreeMap<Arc<str>, serde_json::Value>,
 }
 
 impl Constraints {
@@ -207,6 +210,7 @@ impl Constraints {
         allowed_pools: None,
         network: None,
         exec: None,
+        unknown: BTreeMap::new(),
     };
 
     pub fn is_none(&self) -> bool {
@@ -228,6 +232,7 @@ impl Constraints {
             allowed_pools: pools,
             network: self.network.max(other.network),
             exec: self.exec.max(other.exec),
+            unknown: self.unknown.iter().chain(&other.unknown).map(|(name, value)| (name.clone(), value.clone())).collect(),
         }
     }
 }
@@ -249,7 +254,6 @@ pub enum Access {
 
 /// How many people must agree, and for how long that counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ApprovalTerms {
     /// Different people, none of them the submitter.
     #[serde(default = "one")]
@@ -274,7 +278,6 @@ impl Default for ApprovalTerms {
 
 /// What the submitter could change to be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Remediation {
     pub title: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

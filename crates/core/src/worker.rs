@@ -10,6 +10,8 @@ use crate::ids::{ActorId, PoolName, Topic, WorkerId};
 use crate::lane::Shape;
 use crate::pools::Pool;
 
+pub use lockgate_contract::Load;
+
 /// What a worker said of itself when it attached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerProfile {
@@ -33,17 +35,6 @@ pub struct WorkerProfile {
     /// Whose credential it came in with, where one is asked for. Not what it says of itself: the gate says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<ActorId>,
-}
-
-/// What a worker measured of its machine, in percent. Absent: not measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Load {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u32>,
 }
 
 /// Why a worker cannot take a shape, now or later. The texts are reason codes shown by `why`.

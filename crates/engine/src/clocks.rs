@@ -19,19 +19,24 @@ pub(crate) struct Clocks {
     /// What was last told of the machine's clock and of the Store's.
     seen: Mutex<[ClockState; 2]>,
     /// What is known of stamps that lie ahead.
-    stamps: Mutex<Stamps>,
+    stamps: Mutex<ClockStamps>,
 }
 
 /// Stamps that a clock made which was ahead.
 #[derive(Default)]
-struct Stamps {
+struct ClockStamps {
     /// The newest one that was found at the start, when that was, and how far ahead it was.
     found: Option<(Timestamp, Instant, Duration)>,
-    /// Something may have to be brought back.
-    suspected: bool,
+    /// How often something was found to have to be brought back, perhaps, and how many of these were dealt with.
+    suspicions: u64,
+    answered: u64,
     /// It was counted.
     counted: bool,
 }
+
+/// All that was suspected when stamps were last looked at. What is suspected later wants another look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Suspicion(u64);
 
 /// The Store's clock as this process saw it.
 struct StoreClock {
@@ -62,20 +67,24 @@ impl Clocks {
     pub(crate) fn found_stamp(&self, newest: Timestamp, right: Timestamp) {
         let Some(ahead) = stamped_ahead(newest, right) else { return };
         let mut stamps = self.stamps.lock();
-        (stamps.found, stamps.suspected) = (Some((newest, Instant::now(), ahead)), true);
+        stamps.found = Some((newest, Instant::now(), ahead));
+        stamps.suspicions += 1;
     }
 
     /// Whether something may have been stamped ahead, and the time has been the same by all clocks for long enough.
-    pub(crate) fn may_bring_back(&self, machine: &dyn Clock) -> bool {
+    pub(crate) fn may_bring_back(&self, machine: &dyn Clock) -> Option<Suspicion> {
         let states = self.states(machine);
         let stamps = self.stamps.lock();
         let stood = stamps.found.is_none_or(|(_, since, _)| since.elapsed() >= machine.state().settle);
-        stamps.suspected && stood && states.iter().all(|(_, state)| state.jump.is_none())
+        let calm = stood && states.iter().all(|(_, state)| state.jump.is_none());
+        (calm && stamps.suspicions > stamps.answered).then_some(Suspicion(stamps.suspicions))
     }
 
-    /// All of it was looked at.
-    pub(crate) fn brought_back(&self) {
-        *self.stamps.lock() = Stamps::default();
+    /// All stamps were looked at since then. A clock that was set back meanwhile has rows that were passed already.
+    pub(crate) fn brought_back(&self, seen: Suspicion) {
+        let mut stamps = self.stamps.lock();
+        stamps.answered = seen.0;
+        (stamps.found, stamps.counted) = (None, false);
     }
 
     /// How far the newest stamp of the start was ahead, as long as what it implies is not dealt with and time has not reached it.
@@ -110,20 +119,16 @@ impl Clocks {
             match tell(whose, now) {
                 Some(what) if now.jumps > before.jumps => tracing::warn!(clock = whose.name(), "{what}"),
                 None if before.jump.is_some() && now.followed == before.followed => {
-                    tracing::info!(clock = whose.name(), "the clock shows the right time again; its jump was not followed");
+                    tracing::info!(clock = whose.name(), "clock jump over; the jump was not followed");
                 }
                 _ => {}
             }
             if now.followed > before.followed {
                 let by = seconds(now.last_followed_ms);
                 if now.last_followed_ms < 0 {
-                    self.stamps.lock().suspected = true;
+                    self.stamps.lock().suspicions += 1;
                 }
-                tracing::warn!(
-                    clock = whose.name(),
-                    by_seconds = by,
-                    "the jump of the clock stood for long, and is followed"
-                );
+                tracing::warn!(clock = whose.name(), by_seconds = by, "clock jump persists and is now followed");
             }
             *before = now;
         }
@@ -168,6 +173,8 @@ fn seconds(millis: i64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     const BASE: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -181,13 +188,45 @@ mod tests {
         assert_eq!(ask(Duration::ZERO), BASE);
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(ask(HOUR), BASE + Duration::from_secs(5));
-        assert!(clocks.told(&Still)[0].starts_with("the Store's clock jumped 3600.0 s ahead, 0 s ago"));
+        assert!(clocks.told(&FrozenClock)[0].starts_with("the Store's clock jumped 3600.0 s ahead, 0 s ago"));
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(ask(Duration::ZERO), BASE + Duration::from_secs(10));
-        assert!(clocks.told(&Still).is_empty());
+        assert!(clocks.told(&FrozenClock).is_empty());
         ask(HOUR);
         tokio::time::advance(SETTLE).await;
         assert_eq!(ask(HOUR), BASE + Duration::from_secs(610) + HOUR);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_while_stamps_are_looked_at_wants_another_look() {
+        let metrics = crate::metrics::Metrics::new(&mut prometheus_client::registry::Registry::default()).clocks;
+        let (clocks, back) = (Clocks::default(), Back(AtomicU64::new(0)));
+        let set_back = || {
+            back.0.fetch_add(1, Ordering::Relaxed);
+            clocks.watch(&back, &metrics);
+        };
+        assert_eq!(clocks.may_bring_back(&back), None);
+        set_back();
+        let seen = clocks.may_bring_back(&back).expect("a clock was set back");
+        set_back();
+        clocks.brought_back(seen);
+        let again = clocks.may_bring_back(&back).expect("it was set back once more");
+        clocks.brought_back(again);
+        assert_eq!(clocks.may_bring_back(&back), None);
+    }
+
+    /// A clock that was set back so often, and followed.
+    struct Back(AtomicU64);
+
+    impl Clock for Back {
+        fn now(&self) -> Timestamp {
+            BASE
+        }
+
+        fn state(&self) -> ClockState {
+            let times = self.0.load(Ordering::Relaxed);
+            ClockState { jumps: times, followed: times, last_followed_ms: -3_600_000, ..ClockState::default() }
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -196,12 +235,12 @@ mod tests {
         clocks.of_store(BASE, asked, SETTLE);
         tokio::time::advance(Duration::from_secs(9)).await;
         assert_eq!(clocks.of_store(BASE, asked, SETTLE), BASE);
-        assert!(clocks.told(&Still).is_empty());
+        assert!(clocks.told(&FrozenClock).is_empty());
     }
 
-    struct Still;
+    struct FrozenClock;
 
-    impl Clock for Still {
+    impl Clock for FrozenClock {
         fn now(&self) -> Timestamp {
             BASE
         }

@@ -10,20 +10,20 @@ use lockgate_core::job::{Effect, Illegal, Input, Job, JobState, Transition};
 use lockgate_core::policy::FailMode;
 use lockgate_core::request::{Caller, JobRequest};
 use lockgate_core::verdict::{Judgement, Verdict};
-use lockgate_ports::{Bell, Change, ChangeError, Settlement, StoreError};
+use lockgate_ports::{Bell, ChangeError, JobChange, Settlement, StoreError};
 
 use crate::Inner;
-use crate::damage::Found;
+use crate::damage::ReadRow;
 use crate::edge::Freed;
 use crate::error::ApiError;
-use crate::health::{Call, moved};
+use crate::health::{StoreCall, progress};
 use crate::journal;
 use crate::outgoing::senders;
 use crate::service::to_the_end;
-use crate::traces::{Entry, Lap};
+use crate::traces::{Lap, SubmitTimes};
 
 /// A decision about a known job.
-pub(crate) struct Step {
+pub(crate) struct JobDecision {
     pub(crate) before: Arc<Job>,
     pub(crate) transition: Transition,
 }
@@ -36,13 +36,13 @@ impl Inner {
     pub(crate) async fn commit_new(
         &self,
         transitions: Vec<Transition>,
-        entry: Entry,
+        entry: SubmitTimes,
     ) -> Result<Vec<Result<Arc<Job>, ChangeError>>, StoreError> {
         let mut next: Vec<Job> = transitions.iter().map(|t| t.job.clone()).collect();
         let changes = transitions.into_iter().map(|transition| self.change(transition)).collect();
         let committing = self.traces.begin();
         let committed = self.commit_surely(changes, &next.iter().collect::<Vec<_>>()).await;
-        self.watch.outcomes.told(Call::Submit, &committed);
+        self.watch.outcomes.told(StoreCall::Submit, &committed);
         let committed = committed?;
         let mut results = Vec::with_capacity(next.len());
         let mut offers = Vec::with_capacity(next.len());
@@ -61,7 +61,7 @@ impl Inner {
                 self.count_bypass(None, &job);
                 // A saga hears of its jobs from their birth on.
                 if let Some(part) = &job.request.run {
-                    self.orchestra.call([part.run.clone()]);
+                    self.run_queue.wake([part.run.clone()]);
                 }
                 job
             }));
@@ -72,13 +72,13 @@ impl Inner {
     }
 
     /// Commits steps and acts on those that went through. The next jobs, in the order given.
-    pub(crate) async fn commit(&self, steps: Vec<Step>) -> Result<Vec<Result<Arc<Job>, ChangeError>>, StoreError> {
+    pub(crate) async fn commit(&self, steps: Vec<JobDecision>) -> Result<Vec<Result<Arc<Job>, ChangeError>>, StoreError> {
         if steps.is_empty() {
             return Ok(Vec::new());
         }
         let mut changes = Vec::with_capacity(steps.len());
         let mut after = Vec::with_capacity(steps.len());
-        for Step { before, mut transition } in steps {
+        for JobDecision { before, mut transition } in steps {
             let effects = std::mem::take(&mut transition.effects);
             after.push((before, Arc::new(transition.job.clone()), effects));
             changes.push(self.change(transition));
@@ -87,7 +87,7 @@ impl Inner {
         let committing = self.traces.begin();
         let ends = next.iter().any(|job| job.state().is_terminal());
         let committed = self.commit_surely(changes, &next).await;
-        self.watch.outcomes.told(if ends { Call::Result } else { Call::Claim }, &committed);
+        self.watch.outcomes.told(if ends { StoreCall::Result } else { StoreCall::Claim }, &committed);
         let committed = committed?;
         let mut results = Vec::with_capacity(after.len());
         let mut done = Vec::with_capacity(after.len());
@@ -107,10 +107,10 @@ impl Inner {
     /// or acknowledged.
     async fn commit_surely(
         &self,
-        changes: Vec<Change>,
+        changes: Vec<JobChange>,
         next: &[&Job],
     ) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
-        moved();
+        progress();
         let senders = senders(&changes);
         let committed = self.ports.store.commit(changes).await;
         self.relay_soon(senders);
@@ -120,8 +120,8 @@ impl Inner {
         let Err(StoreError::UnknownOutcome(text)) = committed else { return committed };
         let ids: Vec<_> = next.iter().map(|job| job.request.job_id.clone()).collect();
         let Ok(stored) = self.load_each(&ids).await else { return Err(StoreError::UnknownOutcome(text)) };
-        let outcome = |(next, stored): (&&Job, Found<Job>)| match stored {
-            Found::There(stored) if is_what_we_wrote(next, &stored) => Ok(stored.seq),
+        let outcome = |(next, stored): (&&Job, ReadRow<Job>)| match stored {
+            ReadRow::There(stored) if is_what_we_wrote(next, &stored) => Ok(stored.seq),
             _ => Err(ChangeError::Conflict),
         };
         Ok(next.iter().zip(stored).map(outcome).collect())
@@ -177,7 +177,7 @@ impl Inner {
                 }
             }
             if let Some(part) = job.request.run.as_ref().filter(|_| job.state().is_terminal()) {
-                self.orchestra.call([part.run.clone()]);
+                self.run_queue.wake([part.run.clone()]);
                 bells.push(Bell::run(&part.run));
             }
         }
@@ -194,7 +194,7 @@ impl Inner {
         self.drive_from(None, jobs).await
     }
 
-    /// The same for a person, whose place goes on record.
+    /// As `drive`, recording the caller's IP in the audit entry.
     pub(crate) async fn drive_from(
         &self,
         source: Option<IpAddr>,
@@ -210,7 +210,7 @@ impl Inner {
                 match job.next(input.clone(), &self.env(judgement)) {
                     Ok(mut transition) => {
                         transition.source = source;
-                        steps.push(Step { before: job.clone(), transition });
+                        steps.push(JobDecision { before: job.clone(), transition });
                         tried.push((place, job, input));
                     }
                     Err(illegal) => results[place] = Some(Err(Undriven::Illegal(illegal))),
@@ -252,13 +252,13 @@ impl Inner {
         for ((place, before, input), job) in again.into_iter().zip(fresh) {
             match job {
                 // The job did not move, so the evidence did not hold: deciding the same again would fail the same.
-                Found::There(job) if job.version == before.version => results[place] = Some(Err(Undriven::Contended)),
-                Found::Unreadable => results[place] = Some(Err(Undriven::Contended)),
-                Found::There(job) => {
+                ReadRow::There(job) if job.version == before.version => results[place] = Some(Err(Undriven::Contended)),
+                ReadRow::Unreadable => results[place] = Some(Err(Undriven::Contended)),
+                ReadRow::There(job) => {
                     jobs.push((Arc::new(job), input));
                     places.push(place);
                 }
-                Found::Gone => results[place] = Some(Err(Undriven::Illegal(Illegal::Superseded))),
+                ReadRow::Gone => results[place] = Some(Err(Undriven::Illegal(Illegal::Superseded))),
             }
         }
         Ok((jobs, places))

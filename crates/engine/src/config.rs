@@ -8,20 +8,20 @@ use lockgate_core::pools::{PoolStates, Pools, Routing};
 use lockgate_core::quotas::Quotas;
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Timeouts;
-use lockgate_ports::{Adopted, Condition, Layout, SnapshotKind, StoreError};
+use lockgate_ports::{Adopted, Condition, LaneLayout, SnapshotKind, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::Inner;
-use crate::loops::Bound;
+use crate::loops::HeldLimit;
 
 /// Whoever lays shared lanes out by new pools has read these from the Store, so another process learns of them a tick or two
 /// later. Lanes that are ahead for longer follow pools that the Store does not have.
 const AHEAD_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(crate) struct Config {
+pub(crate) struct ActiveConfig {
     routing: Mutex<Arc<Routing>>,
     timeouts: Mutex<Arc<Timeouts>>,
     quotas: Mutex<Arc<Quotas>>,
@@ -56,13 +56,13 @@ struct Ahead {
 }
 
 /// What became of a look at what is in force.
-enum Read<T> {
+enum ConfigRead<T> {
     Same,
     New(T),
     Unreadable,
 }
 
-impl<T> Read<T> {
+impl<T> ConfigRead<T> {
     fn into_new(self) -> Option<T> {
         match self {
             Self::New(new) => Some(new),
@@ -71,7 +71,7 @@ impl<T> Read<T> {
     }
 }
 
-impl Config {
+impl ActiveConfig {
     pub(crate) fn routing(&self) -> Arc<Routing> {
         self.routing.lock().clone()
     }
@@ -85,7 +85,7 @@ impl Config {
     }
 }
 
-impl Config {
+impl ActiveConfig {
     pub(crate) fn is_unreadable(&self) -> bool {
         self.unreadable.load(Ordering::Relaxed)
     }
@@ -154,11 +154,13 @@ impl Inner {
     async fn read_config(&self) -> Result<(), StoreError> {
         let timeouts = self.config.timeouts();
         // Timeouts and quotas that cannot be read leave those that are known: nobody runs where he must not.
-        if let (_, Read::New(changed)) = self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await? {
+        if let (_, ConfigRead::New(changed)) =
+            self.changed(SnapshotKind::Timeouts, timeouts.snapshot(), Timeouts::load).await?
+        {
             *self.config.timeouts.lock() = Arc::new(changed);
         }
         let quotas = self.config.quotas();
-        if let (_, Read::New(changed)) = self.changed(SnapshotKind::Quotas, quotas.snapshot(), Quotas::load).await? {
+        if let (_, ConfigRead::New(changed)) = self.changed(SnapshotKind::Quotas, quotas.snapshot(), Quotas::load).await? {
             tracing::info!(quotas = %changed.snapshot(), "quotas in force");
             *self.config.quotas.lock() = Arc::new(changed);
         }
@@ -167,10 +169,10 @@ impl Inner {
         let read = |_: &str, text: &str| PoolStates::read(text);
         let (_, states) = self.changed(SnapshotKind::PoolStates, &known.id().states, read).await?;
         // With the pools or not at all: lanes that were laid out by older ones under this version would stay so.
-        if !matches!(pools, Read::Unreadable) {
+        if !matches!(pools, ConfigRead::Unreadable) {
             self.config.version.store(version, Ordering::Relaxed);
         }
-        let unreadable = matches!(pools, Read::Unreadable) || matches!(states, Read::Unreadable);
+        let unreadable = matches!(pools, ConfigRead::Unreadable) || matches!(states, ConfigRead::Unreadable);
         self.config.unreadable.store(unreadable, Ordering::Relaxed);
         let (pools, states) = (pools.into_new(), states.into_new());
         if pools.is_some() || states.is_some() {
@@ -192,16 +194,16 @@ impl Inner {
         kind: SnapshotKind,
         known: &Arc<str>,
         read: impl FnOnce(&str, &str) -> Result<T, E>,
-    ) -> Result<(u64, Read<T>), StoreError> {
+    ) -> Result<(u64, ConfigRead<T>), StoreError> {
         let active = self.ports.store.active(kind).await?;
         let version = active.as_ref().map_or(0, |active| active.version);
-        let Some(active) = active.filter(|active| active.id != *known) else { return Ok((version, Read::Same)) };
+        let Some(active) = active.filter(|active| active.id != *known) else { return Ok((version, ConfigRead::Same)) };
         let read = match read(kind.as_str(), &active.text) {
-            Ok(new) => Read::New(new),
+            Ok(new) => ConfigRead::New(new),
             // It was checked before it was stored, so only another version of Lockgate can fail to read it.
             Err(errors) => {
-                tracing::error!(kind = kind.as_str(), id = %active.id, ?errors, "what is in force cannot be read here");
-                Read::Unreadable
+                tracing::error!(kind = kind.as_str(), id = %active.id, ?errors, "active configuration cannot be parsed");
+                ConfigRead::Unreadable
             }
         };
         Ok((version, read))
@@ -220,7 +222,8 @@ impl Inner {
         // From here on the lanes are those of no configuration, until all of it went through.
         *self.config.laid_out.lock() = None;
         let (at, routing) = (self.ports.clock.now(), self.routing());
-        let (layout, held) = (Layout { version, pools: routing.pools.clone() }, counted.iter().map(Bound::hold).collect());
+        let (layout, held) =
+            (LaneLayout { version, pools: routing.pools.clone() }, counted.iter().map(HeldLimit::hold).collect());
         let adopted = self.ports.lanes.adopt(layout, held).await;
         self.compare_lanes(version, adopted).await;
         match adopted {
@@ -245,20 +248,20 @@ impl Inner {
         if self.config.note_ahead(is_ahead.then_some(version)) {
             tracing::error!(
                 version,
-                "the ready queues follow later pools than the Store has in force, and nothing is claimed: if the Store was \
+                "Redis lanes have a newer pools version than the Store, so no jobs are claimed: if the Store was \
                  restored, delete their keys in Redis (docs/backup.md); else find out who uses them with another database"
             );
         }
     }
 
     /// Reads what waits and what is held from the Store. What the lanes were told is held: some of it may have ended since.
-    pub(crate) async fn fill_lanes(&self) -> Result<Vec<Bound>, StoreError> {
+    pub(crate) async fn fill_lanes(&self) -> Result<Vec<HeldLimit>, StoreError> {
         // Read after the lanes were emptied: what is offered from now on lands in the new ones.
         let lanes = self.ports.store.ready_lanes().await?;
         self.ports.lanes.rebuild(lanes).await;
         // What was sent between the first look and the new lanes counts too.
         let held = self.held_by_workers().await?;
-        self.ports.lanes.hold(held.iter().map(Bound::hold).collect()).await;
+        self.ports.lanes.hold(held.iter().map(HeldLimit::hold).collect()).await;
         self.wake.feed.notify_one();
         Ok(held)
     }

@@ -21,14 +21,14 @@ const RESTS_FOR: Duration = Duration::from_secs(5);
 const RESTING_MAX: usize = 1_000;
 
 /// What is there under a name.
-pub(crate) enum Found<T> {
+pub(crate) enum ReadRow<T> {
     There(T),
     Gone,
     /// Something is there, and nothing may be concluded about it.
     Unreadable,
 }
 
-impl<T> Found<T> {
+impl<T> ReadRow<T> {
     pub(crate) fn there(self) -> Option<T> {
         match self {
             Self::There(found) => Some(found),
@@ -50,7 +50,7 @@ impl<T> Found<T> {
     }
 }
 
-impl<T> From<Option<T>> for Found<T> {
+impl<T> From<Option<T>> for ReadRow<T> {
     fn from(found: Option<T>) -> Self {
         found.map_or(Self::Gone, Self::There)
     }
@@ -58,7 +58,7 @@ impl<T> From<Option<T>> for Found<T> {
 
 /// What this process met.
 #[derive(Default)]
-pub(crate) struct Damage {
+pub(crate) struct UnreadableMet {
     /// Asked for by name.
     named: Unreadable,
     /// How many of those that the Store left out are in the metric.
@@ -94,9 +94,9 @@ impl<K: Ord + Clone> Resting<K> {
 
 impl Inner {
     /// Jobs by id, in the order asked, however many of them cannot be decoded.
-    pub(crate) async fn load_each(&self, ids: &[JobId]) -> Result<Vec<Found<Job>>, StoreError> {
+    pub(crate) async fn load_each(&self, ids: &[JobId]) -> Result<Vec<ReadRow<Job>>, StoreError> {
         match self.ports.store.load(ids).await {
-            Ok(jobs) => return Ok(jobs.into_iter().map(Found::from).collect()),
+            Ok(jobs) => return Ok(jobs.into_iter().map(ReadRow::from).collect()),
             Err(StoreError::Corrupt(_)) => {}
             Err(error) => return Err(error),
         }
@@ -109,9 +109,9 @@ impl Inner {
     }
 
     /// Runs by id, in the order asked, however many of them cannot be decoded.
-    pub(crate) async fn load_each_run(&self, ids: &[RunId]) -> Result<Vec<Found<Run>>, StoreError> {
+    pub(crate) async fn load_each_run(&self, ids: &[RunId]) -> Result<Vec<ReadRow<Run>>, StoreError> {
         match self.ports.store.load_runs(ids).await {
-            Ok(runs) => return Ok(runs.into_iter().map(Found::from).collect()),
+            Ok(runs) => return Ok(runs.into_iter().map(ReadRow::from).collect()),
             Err(StoreError::Corrupt(_)) => {}
             Err(error) => return Err(error),
         }
@@ -127,12 +127,12 @@ impl Inner {
         &self,
         name: impl FnOnce() -> String,
         one: Result<Option<T>, StoreError>,
-    ) -> Result<Found<T>, StoreError> {
+    ) -> Result<ReadRow<T>, StoreError> {
         match one {
-            Ok(found) => Ok(Found::from(found)),
+            Ok(found) => Ok(ReadRow::from(found)),
             Err(StoreError::Corrupt(why)) => {
                 self.cannot_read(&name(), &why);
-                Ok(Found::Unreadable)
+                Ok(ReadRow::Unreadable)
             }
             Err(error) => Err(error),
         }
@@ -164,7 +164,7 @@ impl Inner {
     /// The same of a step of a run. One that lost against another is called again; the others wait for their next call.
     pub(crate) fn not_stepped(&self, run: &RunId, refusal: &RunRefusal) {
         match refusal {
-            RunRefusal::Conflict => self.orchestra.call([run.clone()]),
+            RunRefusal::Conflict => self.run_queue.wake([run.clone()]),
             RunRefusal::Refused(why) => {
                 self.damage.runs.add(run);
                 self.cannot_write(&format!("run {run}"), why);
@@ -178,7 +178,7 @@ impl Inner {
             tracing::error!(
                 row,
                 why,
-                "the Store does not take a row, which stays as it is; its neighbours go on. Is there a trigger or a constraint \
+                "the Store refused a row and left it unchanged; other rows continue. Is there a trigger or a constraint \
                  on its table that is not Lockgate's, or a value that the database cannot hold?"
             );
         }

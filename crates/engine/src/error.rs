@@ -1,6 +1,6 @@
 //! What a caller of the service can be told.
 
-use lockgate_core::dag::plan::Refusal;
+use lockgate_core::dag::plan::OrderRefusal;
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::Illegal;
 use lockgate_core::quotas::Limited;
@@ -31,7 +31,7 @@ pub enum ApiError {
     State(Illegal),
     /// The run is not in a state that allows this.
     #[error("{0}")]
-    RunState(Refusal),
+    RunState(OrderRefusal),
     /// The caller is known, and may not do this.
     #[error("{0}")]
     Forbidden(String),

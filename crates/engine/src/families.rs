@@ -19,13 +19,13 @@ pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(1);
 const KNOWN_MAX: usize = 10_000;
 
 #[derive(Default)]
-pub(crate) struct Families {
-    state: Mutex<State>,
+pub(crate) struct FamilyLooks {
+    state: Mutex<FamilyQueues>,
     called: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct FamilyQueues {
     /// Parents whose barrier may be open.
     gather: BTreeSet<JobId>,
     /// The same, once nothing is believed of them any more.
@@ -38,12 +38,12 @@ struct State {
 
 /// What is to be looked at.
 #[derive(Default)]
-pub(crate) struct Calls {
+pub(crate) struct FamilyBatch {
     pub(crate) gather: Vec<JobId>,
     pub(crate) disown: Vec<JobId>,
 }
 
-impl Families {
+impl FamilyLooks {
     /// What a step of a job means to its parent and to its children.
     pub(crate) fn moved(&self, before: &Job, job: &Job, now: Timestamp) {
         if job.state().is_terminal() && !before.state().is_terminal() && job.request.child_of.is_some() {
@@ -87,17 +87,17 @@ impl Families {
     }
 
     /// Everything that was called; with `all` also what could wait for a tick.
-    pub(crate) fn take(&self, all: bool) -> Calls {
+    pub(crate) fn take(&self, all: bool) -> FamilyBatch {
         let mut state = self.state.lock();
         let mut gather = std::mem::take(&mut state.gather);
         if all {
             gather.append(&mut state.later);
         }
-        Calls { gather: gather.into_iter().collect(), disown: std::mem::take(&mut state.disown).into_iter().collect() }
+        FamilyBatch { gather: gather.into_iter().collect(), disown: std::mem::take(&mut state.disown).into_iter().collect() }
     }
 
     /// These could not be looked at: with the next tick.
-    pub(crate) fn put_back(&self, calls: Calls) {
+    pub(crate) fn put_back(&self, calls: FamilyBatch) {
         let mut state = self.state.lock();
         state.later.extend(calls.gather);
         state.disown.extend(calls.disown);

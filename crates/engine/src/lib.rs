@@ -42,20 +42,21 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use edge::{
-    Acknowledged, Assignment, Attachment, Beat, Began, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport,
-    ToWorker, Welcome,
+    Acknowledged, Assignment, Attachment, AttemptProgress, Beat, Began, FromWorker, Hello, InventoryItem, LogReport,
+    ResultReport, ToWorker, Welcome,
 };
 pub use error::ApiError;
 pub use health::{
-    Component, Failing, Finding, HealthView, KernelView, LeaderView, Leads, LoopView, StoreState, StoreView, Trouble,
+    Component, Failing, HealthProblem, HealthView, KernelView, LeaderView, Leads, LoopView, ProblemKind, StoreState,
+    StoreView,
 };
 pub use kernel::LocalKernel;
 pub use metrics::{Described, Metrics, PoolLevel, PoolLevels};
 pub use service::{
     Activated, AppliedAs, AppliedSchedule, ApprovalAnswer, BackfillSpan, ChildPage, ConfigText, Considered, DagView,
-    ErasedPart, JobView, LaneView, LogWatch, MadeKey, NewChild, NewCredential, PoolConsidered, PoolView, Queues,
+    ErasedPart, JobView, JobWatch, LaneView, LogWatch, MadeKey, NewChild, NewCredential, PoolConsidered, PoolView, Queues,
     ReplayRequest, Replayed, RunOrder, RunView, RunWatch, ScheduleView, StartRun, StartedRun, Submitted, TenantView,
-    Verified, Watch, WatchItem, Why, WorkerStatus, WorkerView, verify_trail,
+    Verified, WatchItem, Why, WorkerStatus, WorkerView, verify_trail,
 };
 pub use settings::{Roles, Settings};
 
@@ -91,19 +92,19 @@ pub(crate) struct Inner {
     pub(crate) holder: Arc<str>,
     pub(crate) edge: edge::Edge,
     /// Edges of other processes, as this one saw them.
-    pub(crate) watched: loops::Watched,
+    pub(crate) watched: loops::WatchedEdges,
     /// Of attempts that were lost.
-    pub(crate) turns: loops::Turns,
-    pub(crate) adrift: edge::Adrift,
+    pub(crate) turns: loops::RequeuePacer,
+    pub(crate) detached: edge::DetachedSessions,
     /// Sessions of this edge that were never told to it.
-    pub(crate) unknown: edge::Adrift,
-    pub(crate) config: config::Config,
+    pub(crate) unregistered: edge::DetachedSessions,
+    pub(crate) config: config::ActiveConfig,
     pub(crate) admission: admission::Admission,
     pub(crate) wake: Wakeups,
-    pub(crate) health: loops::Health,
+    pub(crate) health: loops::StoreHealth,
     /// Rows that cannot be decoded.
-    pub(crate) damage: damage::Damage,
-    pub(crate) watch: health::Watch,
+    pub(crate) damage: damage::UnreadableMet,
+    pub(crate) watch: health::ProcessHealth,
     /// What became of jumps of clocks.
     pub(crate) clocks: clocks::Clocks,
     /// What nobody can ever take as things are.
@@ -117,13 +118,13 @@ pub(crate) struct Inner {
     /// Credentials that were read a moment ago.
     pub(crate) keyring: access::Keyring,
     /// Parents that may go on, and those that left children behind.
-    pub(crate) families: families::Families,
+    pub(crate) families: families::FamilyLooks,
     /// Runs that wait for a step, and those that are remembered.
-    pub(crate) orchestra: runs::Orchestra,
+    pub(crate) run_queue: runs::RunQueue,
     /// Schedules that are to be looked at, and what they wait for.
-    pub(crate) schedules: schedules::Awaited,
+    pub(crate) schedules: schedules::AwaitedTargets,
     /// Messages for outside that this process committed.
-    pub(crate) outgoing: outgoing::Outgoing,
+    pub(crate) outgoing: outgoing::OutboxQueue,
     /// How pools were when the gauges were last set.
     pub(crate) levels: watch::Sender<PoolLevels>,
     /// Attempts let through unjudged that the shared total does not have yet.
@@ -148,30 +149,30 @@ pub(crate) struct Wakeups {
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, metrics: Metrics) -> Self {
         let edge = EdgeId::from(ports.entropy.uuid(ports.clock.now()));
-        let config = config::Config::default();
+        let config = config::ActiveConfig::default();
         let inner = Inner {
             holder: edge.as_str().into(),
             edge: edge::Edge::new(edge, config.routing(), !settings.exclusive_store),
-            watched: loops::Watched::default(),
-            turns: loops::Turns::new(settings.loss_rate, settings.edge_renew),
-            adrift: edge::Adrift::default(),
-            unknown: edge::Adrift::default(),
+            watched: loops::WatchedEdges::default(),
+            turns: loops::RequeuePacer::new(settings.loss_rate, settings.edge_renew),
+            detached: edge::DetachedSessions::default(),
+            unregistered: edge::DetachedSessions::default(),
             config,
             admission: admission::Admission::default(),
             wake: Wakeups::default(),
-            health: loops::Health::new(&settings),
-            damage: damage::Damage::default(),
-            watch: health::Watch::default(),
+            health: loops::StoreHealth::new(&settings),
+            damage: damage::UnreadableMet::default(),
+            watch: health::ProcessHealth::default(),
             clocks: clocks::Clocks::default(),
             hopeless: loops::Hopeless::default(),
             lanes: Mutex::new(Condition::Sound),
             governed: AtomicBool::default(),
             recalled: Mutex::new(BUILTIN_ALLOW.into()),
             keyring: access::Keyring::default(),
-            families: families::Families::default(),
-            orchestra: runs::Orchestra::new(settings.roles.orchestrator),
-            schedules: schedules::Awaited::new(settings.roles.orchestrator),
-            outgoing: outgoing::Outgoing::default(),
+            families: families::FamilyLooks::default(),
+            run_queue: runs::RunQueue::new(settings.roles.orchestrator),
+            schedules: schedules::AwaitedTargets::new(settings.roles.orchestrator),
+            outgoing: outgoing::OutboxQueue::default(),
             levels: watch::Sender::default(),
             bypassed: AtomicU64::new(0),
             traces: traces::Traces::new(ports.spans.clone()),
@@ -193,7 +194,7 @@ impl Engine {
         while let Some(ended) = running.join_next().await {
             // Half an engine would accept jobs that never run: better none, and a process that says so.
             if ended.is_err() || !*stopping.borrow() {
-                tracing::error!(?ended, "a loop of the engine ended by itself; the engine stops");
+                tracing::error!(?ended, "engine loop ended unexpectedly; the engine stops");
                 break;
             }
         }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-pub(crate) struct Looks<K>(Mutex<Seen<K>>);
+pub(crate) struct Looks<K>(Mutex<SeenSince<K>>);
 
-struct Seen<K> {
+struct SeenSince<K> {
     /// Since when each was there in every look.
     since: BTreeMap<K, Instant>,
     last: Option<Instant>,
@@ -19,7 +19,7 @@ struct Seen<K> {
 
 impl<K> Default for Looks<K> {
     fn default() -> Self {
-        Self(Mutex::new(Seen { since: BTreeMap::new(), last: None }))
+        Self(Mutex::new(SeenSince { since: BTreeMap::new(), last: None }))
     }
 }
 

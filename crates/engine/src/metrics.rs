@@ -36,8 +36,8 @@ use prometheus_client::registry::Registry;
 
 pub(crate) use access::AccessMetrics;
 pub(crate) use admission::AdmissionMetrics;
-use catalogue::Catalogue;
 pub use catalogue::Described;
+use catalogue::MetricFamilies;
 pub(crate) use clocks::{ClockMetrics, Stamped, Whose};
 pub(crate) use families::FamilyMetrics;
 pub(crate) use governance::GovernanceMetrics;
@@ -48,18 +48,18 @@ pub(crate) use owed::OwedMetrics;
 pub(crate) use pools::PoolMetrics;
 pub use pools::{PoolLevel, PoolLevels};
 pub(crate) use registry::{RegistryMetrics, SnapshotRound};
-pub(crate) use runs::{Ended, RunMetrics, Swept};
+pub(crate) use runs::{EndedRuns, RunMetrics, Swept};
 pub(crate) use schedules::ScheduleMetrics;
 pub(crate) use sharing::SharingMetrics;
-pub(crate) use topics::{Phase, TopicMetrics};
+pub(crate) use topics::{ResultPhase, TopicMetrics};
 
 /// A gauge of a span or a moment in seconds, or of a part of something.
 type Seconds = Gauge<f64, AtomicU64>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Level(Priority);
+struct PriorityGauge(Priority);
 
-impl EncodeLabelValue for Level {
+impl EncodeLabelValue for PriorityGauge {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
         self.0.as_str().encode(encoder)
     }
@@ -67,13 +67,13 @@ impl EncodeLabelValue for Level {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByPriority {
-    priority: Level,
+    priority: PriorityGauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Cause(Reason);
+struct ReasonLabel(Reason);
 
-impl EncodeLabelValue for Cause {
+impl EncodeLabelValue for ReasonLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
         self.0.as_str().encode(encoder)
     }
@@ -81,7 +81,7 @@ impl EncodeLabelValue for Cause {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByReason {
-    reason: Cause,
+    reason: ReasonLabel,
 }
 
 /// Counters of one priority, resolved once.
@@ -112,7 +112,7 @@ pub(crate) struct Levels {
 
 /// Gauges of what only the lanes know, by priority.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct LaneGauges {
     pub(crate) queued: [u64; 4],
     /// Waiting for an approval.
     pub(crate) approvals: [u64; 4],
@@ -149,13 +149,13 @@ pub struct Metrics {
 impl Metrics {
     /// Registers every family under `lockgate_`.
     pub fn new(registry: &mut Registry) -> Self {
-        let mut registry = Catalogue::new(registry.sub_registry_with_prefix("lockgate"));
+        let mut registry = MetricFamilies::new(registry.sub_registry_with_prefix("lockgate"));
         let by_priority = Arc::new(priorities(&mut registry));
         let reaped = Family::<ByReason, Counter>::default();
         registry.register("reaped", "Attempts taken from workers that lost, never started or overran them", reaped.clone());
         // An increase sees nothing of a series that begins with its first count.
         for reason in [Reason::AgentLost, Reason::DispatchLost, Reason::ExecutionTimeout, Reason::DeadlineExceeded] {
-            drop(reaped.get_or_create(&ByReason { reason: Cause(reason) }));
+            drop(reaped.get_or_create(&ByReason { reason: ReasonLabel(reason) }));
         }
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
@@ -279,7 +279,7 @@ impl Metrics {
 
     pub(crate) fn reaped(&self, reason: Reason, count: usize) {
         if count > 0 {
-            self.reaped.get_or_create(&ByReason { reason: Cause(reason) }).inc_by(count as u64);
+            self.reaped.get_or_create(&ByReason { reason: ReasonLabel(reason) }).inc_by(count as u64);
         }
     }
 
@@ -303,7 +303,7 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn set_waiting(&self, waiting: &Waiting) {
+    pub(crate) fn set_waiting(&self, waiting: &LaneGauges) {
         for (i, counters) in self.by_priority.iter().enumerate() {
             counters.queue_depth.set(level(waiting.queued[i]));
             counters.approvals.set(level(waiting.approvals[i]));
@@ -324,7 +324,7 @@ fn begin_at_zero<L: Clone + Eq + std::hash::Hash>(family: &Family<L, Counter>, l
     }
 }
 
-fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {
+fn priorities(registry: &mut MetricFamilies<'_>) -> [PriorityCounters; 4] {
     let mut counter = |name, help| {
         let family = Family::<ByPriority, Counter>::default();
         registry.register(name, help, family.clone());
@@ -350,7 +350,7 @@ fn priorities(registry: &mut Catalogue<'_>) -> [PriorityCounters; 4] {
     let start = Family::<ByPriority, Histogram>::new_with_constructor(latency);
     registry.register("enqueue_to_start_seconds", "From ready to the start that the worker reports", start.clone());
     Priority::ALL.map(|priority| {
-        let label = ByPriority { priority: Level(priority) };
+        let label = ByPriority { priority: PriorityGauge(priority) };
         PriorityCounters {
             enqueued: enqueued.get_or_create_owned(&label),
             dequeued: dequeued.get_or_create_owned(&label),

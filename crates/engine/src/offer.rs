@@ -11,7 +11,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::Bell;
 
 use crate::Inner;
-use crate::health::moved;
+use crate::health::progress;
 
 /// How far the Store's clock is taken to be ahead while it cannot be asked: as far as `doctor` lets pass. What is offered too
 /// early is given back by whoever claims it, until it is due there.
@@ -20,7 +20,7 @@ const APART_MAX: Duration = Duration::from_secs(5);
 impl Inner {
     /// Puts jobs that are due into their lanes, and tells edges.
     pub(crate) async fn offer(&self, due: Vec<Arc<Job>>) {
-        moved();
+        progress();
         if !due.is_empty() {
             self.ports.lanes.offer(due).await;
             self.ports.bus.ring(vec![Bell::Lanes]).await;
@@ -51,7 +51,7 @@ impl Inner {
             Ok((_, reached)) => reached,
             Err(error) => {
                 self.health.store_failed(&error);
-                tracing::warn!(%error, "the Store's time could not be read; what is due within seconds is offered now");
+                tracing::warn!(%error, "Store time could not be read; jobs due within seconds are offered now");
                 now + APART_MAX
             }
         }

@@ -3,7 +3,7 @@
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{DeadLetter, Transition};
 use lockgate_core::request::Json;
-use lockgate_ports::{Change, OutboxEntry, RunChange};
+use lockgate_ports::{JobChange, OutboxEntry, RunChange};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -15,14 +15,14 @@ const CALLED_MAX: usize = 10_000;
 
 /// Jobs that left something in the outbox a moment ago.
 #[derive(Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutboxQueue {
     called: Mutex<Vec<JobId>>,
     pub(crate) wake: Notify,
     /// Why rows that are late could not be delivered, as the latest round found.
     late: Mutex<Option<String>>,
 }
 
-impl Outgoing {
+impl OutboxQueue {
     fn call(&self, jobs: Vec<JobId>) {
         let mut called = self.called.lock();
         let room = CALLED_MAX - called.len();
@@ -57,9 +57,9 @@ impl Inner {
         Some(OutboxEntry { sink: sink.clone(), body: told(letter) })
     }
 
-    pub(crate) fn change(&self, transition: Transition) -> Change {
+    pub(crate) fn change(&self, transition: Transition) -> JobChange {
         let outbox = self.letter_out(&transition).into_iter().collect();
-        Change { transition, outbox }
+        JobChange { transition, outbox }
     }
 
     /// The same for jobs that are born in the step of a run.
@@ -77,7 +77,7 @@ impl Inner {
 }
 
 /// Jobs with something in the outbox.
-pub(crate) fn senders(changes: &[Change]) -> Vec<JobId> {
+pub(crate) fn senders(changes: &[JobChange]) -> Vec<JobId> {
     let sending = changes.iter().filter(|change| !change.outbox.is_empty());
     sending.map(|change| change.transition.job.request.job_id.clone()).collect()
 }

@@ -36,7 +36,7 @@ pub struct Settings {
     pub beat_every: Duration,
     /// Silence after which a worker's session is lost.
     pub lost_after: Duration,
-    /// The longest that failing calls keep anybody from being called late or lost while this edge's own lease is renewed.
+    /// Maximum time that Store failures may postpone lost-worker detection while this edge's own lease is renewed.
     pub defer_max: Duration,
     /// How often sessions and running attempts are looked over.
     pub reap_every: Duration,

@@ -9,8 +9,8 @@ use lockgate_core::time::Timestamp;
 use lockgate_engine::{ApiError, NewCredential};
 use lockgate_proto::v1;
 
-use crate::Shared;
-use crate::auth::{Access, Entrance};
+use crate::ServiceContext;
+use crate::auth::{AccessMode, Entrance};
 
 /// What a client asks for, before it is checked.
 pub(crate) struct Wanted {
@@ -50,11 +50,11 @@ impl Wanted {
     }
 }
 
-/// What credentials are checked against, if anybody is asked for one.
-pub(crate) fn entrance(shared: &Shared) -> Result<&Entrance, ApiError> {
+/// What credentials are checked against, if clients are authenticated.
+pub(crate) fn entrance(shared: &ServiceContext) -> Result<&Entrance, ApiError> {
     match &shared.settings.access {
-        Access::Closed(entrance) => Ok(&**entrance),
-        Access::Open => {
+        AccessMode::Closed(entrance) => Ok(&**entrance),
+        AccessMode::Open => {
             let text = "this server asks nobody for a credential, so there are none to manage; start it with --auth";
             Err(ApiError::NotConfigured(text.to_owned()))
         }

@@ -1,5 +1,5 @@
-//! How many calls are under way at once, and how long each may take. A stream counts until it begins; one for strangers
-//! counts until it ends.
+//! How many calls are under way at once, and how long each may take. A stream holds a permit until its headers are
+//! sent; an unauthenticated health watch holds it until it closes.
 
 mod room;
 mod timely;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, Request, Response};
 
-use room::{Place, Room, Who};
+use room::{CallPermit, CallPool, Who};
 
 pub(crate) use timely::{SentLate, Timely};
 
@@ -20,7 +20,7 @@ pub(crate) const CALLS_MAX: usize = 2_048;
 /// The longest answer is that of a walk over the whole audit trail.
 const LONGEST: Duration = Duration::from_secs(300);
 /// Calls of `grpc.health.v1.Health` under way at once. They need no credential, so they have places of their own: strangers
-/// must not take those of others, and whoever looks whether the process lives must be answered when it has the most to do.
+/// must not take those of others, and liveness probes must be answered when it has the most to do.
 const STRANGERS_MAX: usize = 256;
 /// Streams of `grpc.health.v1.Health/Watch` that are open: every client that balances its load by itself may hold one.
 const WATCHERS_MAX: usize = 1_024;
@@ -31,27 +31,27 @@ static TIMEOUT_MS: HeaderName = HeaderName::from_static("x-lockgate-timeout-ms")
 
 /// Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Calls {
-    room: Room,
-    strangers: Room,
-    watchers: Room,
+pub(crate) struct CallLimits {
+    room: CallPool,
+    strangers: CallPool,
+    watchers: CallPool,
 }
 
 /// What is asked for: each kind has places of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CallKind {
     Call,
     /// Whether the process lives, over REST: nothing of the request is kept.
     Probe,
-    /// The same over gRPC, where a message is read first.
+    /// A liveness probe over gRPC, where a message is read first.
     Check,
-    /// The same as a stream.
+    /// A liveness probe as a stream.
     Watch,
 }
 
 /// Why a call was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unanswered {
+pub(crate) enum CallRefusal {
     /// Too many are under way.
     Crowded,
     /// Too many of this caller's own are under way.
@@ -59,23 +59,23 @@ pub(crate) enum Unanswered {
     /// The client's time, or the longest there is, was over. What was committed by then stays.
     Late,
     /// The client's time cannot be read.
-    NoTime,
+    BadTimeoutHeader,
 }
 
-impl Unanswered {
+impl CallRefusal {
     /// Part of the API.
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Crowded | Self::OwnShare => "overloaded",
             Self::Late => "deadline_exceeded",
-            Self::NoTime => "invalid_argument",
+            Self::BadTimeoutHeader => "invalid_argument",
         }
     }
 
     pub(crate) const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::Crowded | Self::OwnShare => Some(Duration::from_secs(1)),
-            Self::Late | Self::NoTime => None,
+            Self::Late | Self::BadTimeoutHeader => None,
         }
     }
 
@@ -87,50 +87,50 @@ impl Unanswered {
                  some of yours are answered, or send several jobs in one call"
             }
             Self::Late => "the time for this call was over; what was stored by then stays, and is found again by its key",
-            Self::NoTime => "grpc-timeout or x-lockgate-timeout-ms must be a whole number of at least 1",
+            Self::BadTimeoutHeader => "grpc-timeout or x-lockgate-timeout-ms must be a whole number of at least 1",
         }
     }
 }
 
-impl Calls {
+impl CallLimits {
     pub(crate) fn new(max: usize) -> Self {
-        Self { room: Room::new(max), strangers: Room::new(STRANGERS_MAX), watchers: Room::new(WATCHERS_MAX) }
+        Self { room: CallPool::new(max), strangers: CallPool::new(STRANGERS_MAX), watchers: CallPool::new(WATCHERS_MAX) }
     }
 
-    /// For callers who are all our own: nobody has to be kept from taking the places of others.
+    /// For callers inside this process: no share per client is needed.
     pub(crate) fn unshared(max: usize) -> Self {
-        Self { room: Room::unshared(max), ..Self::new(max) }
+        Self { room: CallPool::unshared(max), ..Self::new(max) }
     }
 
     /// Answers one call, unless it is one too many or takes too long.
-    pub(crate) async fn answer<F, E>(&self, request: Request<Body>, next: impl FnOnce(Request<Body>) -> F) -> Answered<E>
+    pub(crate) async fn answer<F, E>(&self, request: Request<Body>, next: impl FnOnce(Request<Body>) -> F) -> CallResult<E>
     where
         F: Future<Output = Result<Response<Body>, E>>,
     {
-        let kind = Kind::of(request.uri().path());
+        let kind = CallKind::of(request.uri().path());
         let place = self.enter(kind, &request)?;
-        let within = patience(request.headers()).ok_or(Unanswered::NoTime)?.min(kind.longest());
-        let answered = tokio::time::timeout(within, next(request)).await.map_err(|_| Unanswered::Late)?;
+        let within = patience(request.headers()).ok_or(CallRefusal::BadTimeoutHeader)?.min(kind.longest());
+        let answered = tokio::time::timeout(within, next(request)).await.map_err(|_| CallRefusal::Late)?;
         Ok(match place {
-            Some(place) if kind == Kind::Watch => answered.map(|response| place.until_the_end_of(response)),
+            Some(place) if kind == CallKind::Watch => answered.map(|response| place.until_the_end_of(response)),
             _ => answered,
         })
     }
 
-    fn enter(&self, kind: Kind, request: &Request<Body>) -> Result<Option<Place>, Unanswered> {
+    fn enter(&self, kind: CallKind, request: &Request<Body>) -> Result<Option<CallPermit>, CallRefusal> {
         let room = match kind {
-            Kind::Call => &self.room,
-            Kind::Check => &self.strangers,
-            Kind::Watch => &self.watchers,
-            Kind::Probe => return Ok(None),
+            CallKind::Call => &self.room,
+            CallKind::Check => &self.strangers,
+            CallKind::Watch => &self.watchers,
+            CallKind::Probe => return Ok(None),
         };
         room.enter(Who::of(request.extensions())).map(Some)
     }
 }
 
-type Answered<E> = Result<Result<Response<Body>, E>, Unanswered>;
+type CallResult<E> = Result<Result<Response<Body>, E>, CallRefusal>;
 
-impl Kind {
+impl CallKind {
     fn of(path: &str) -> Self {
         match path.strip_prefix("/grpc.health.v1.Health/") {
             Some("Watch") => Self::Watch,
@@ -204,11 +204,11 @@ mod tests {
 
     #[tokio::test]
     async fn one_too_many_is_told_so_and_probes_are_not() {
-        let calls = Calls::new(1);
+        let calls = CallLimits::new(1);
         let inner = calls.clone();
         let outer = calls.answer(request("/v1/jobs", &[]), |_| async move {
             let second = inner.answer(request("/v1/jobs", &[]), at_once).await;
-            assert_eq!(second.err(), Some(Unanswered::Crowded));
+            assert_eq!(second.err(), Some(CallRefusal::Crowded));
             assert!(inner.answer(request("/readyz", &[]), at_once).await.is_ok());
             Ok::<_, Infallible>(Response::new(Body::empty()))
         });
@@ -218,7 +218,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_ends_when_its_client_stops_waiting() {
-        let calls = Calls::new(9);
+        let calls = CallLimits::new(9);
         for (path, name, value, millis) in [
             ("/v1/jobs", "grpc-timeout", "50m", 50),
             ("/v1/jobs", "grpc-timeout", "2S", 2_000),
@@ -230,19 +230,19 @@ mod tests {
             let begun = tokio::time::Instant::now();
             let never = |_| std::future::pending::<Result<Response<Body>, Infallible>>();
             let ended = calls.answer(request(path, &[(name, value)]), never).await;
-            assert_eq!((ended.err(), begun.elapsed().as_millis()), (Some(Unanswered::Late), millis));
+            assert_eq!((ended.err(), begun.elapsed().as_millis()), (Some(CallRefusal::Late), millis));
         }
         for (name, value) in
             [("grpc-timeout", "5"), ("grpc-timeout", "S"), ("grpc-timeout", "123456789S"), ("x-lockgate-timeout-ms", "0")]
         {
             let ended = calls.answer(request("/v1/jobs", &[(name, value)]), at_once).await;
-            assert_eq!(ended.err(), Some(Unanswered::NoTime), "{name} {value}");
+            assert_eq!(ended.err(), Some(CallRefusal::BadTimeoutHeader), "{name} {value}");
         }
     }
 
     #[tokio::test]
     async fn nobody_takes_the_places_of_others() {
-        let calls = Calls::new(8);
+        let calls = CallLimits::new(8);
         let from = |address: [u8; 4]| {
             let mut request = request("/v1/jobs", &[]);
             request.extensions_mut().insert(PeerAddress((address, 7_u16).into()));
@@ -254,8 +254,8 @@ mod tests {
             assert!(futures::poll!(call).is_pending());
         }
         let refused = calls.answer(from([10, 0, 0, 1]), at_once).await.err();
-        assert_eq!(refused, Some(Unanswered::OwnShare));
-        assert_eq!(refused.map(Unanswered::code), Some(Unanswered::Crowded.code()));
+        assert_eq!(refused, Some(CallRefusal::OwnShare));
+        assert_eq!(refused.map(CallRefusal::code), Some(CallRefusal::Crowded.code()));
         assert!(calls.answer(from([10, 0, 0, 2]), at_once).await.is_ok());
         drop(under_way);
         assert!(calls.answer(from([10, 0, 0, 1]), at_once).await.is_ok());
@@ -265,24 +265,24 @@ mod tests {
             assert!(futures::poll!(call).is_pending(), "this machine's own address may be a proxy's");
         }
 
-        let ours = Calls::unshared(8);
+        let ours = CallLimits::unshared(8);
         let mut all: Vec<_> = (0..8).map(|_| Box::pin(ours.answer(from([10, 0, 0, 1]), never))).collect();
         for call in &mut all {
             assert!(futures::poll!(call).is_pending(), "schedulers may have all of a kernel's places");
         }
-        assert_eq!(ours.answer(from([10, 0, 0, 2]), at_once).await.err(), Some(Unanswered::Crowded));
+        assert_eq!(ours.answer(from([10, 0, 0, 2]), at_once).await.err(), Some(CallRefusal::Crowded));
     }
 
     #[tokio::test]
     async fn strangers_have_places_of_their_own() {
-        let calls = Calls::new(1);
+        let calls = CallLimits::new(1);
         let check = || request("/grpc.health.v1.Health/Check", &[]);
         let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>();
         let mut asking: Vec<_> = (0..STRANGERS_MAX).map(|_| Box::pin(calls.answer(check(), never))).collect();
         for call in &mut asking {
             assert!(futures::poll!(call).is_pending());
         }
-        assert_eq!(calls.answer(check(), at_once).await.err(), Some(Unanswered::Crowded));
+        assert_eq!(calls.answer(check(), at_once).await.err(), Some(CallRefusal::Crowded));
         assert!(calls.answer(request("/v1/jobs", &[]), at_once).await.is_ok(), "nobody else is kept waiting");
         assert!(calls.answer(request("/grpc.health.v1.Health/Watch", &[]), at_once).await.is_ok());
         drop(asking);
@@ -291,14 +291,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_watches_keeps_a_place_until_the_stream_ends() {
-        let calls = Calls::new(1);
+        let calls = CallLimits::new(1);
         let watch = async || calls.answer(request("/grpc.health.v1.Health/Watch", &[]), at_once).await;
         let mut watching = Vec::new();
         for _ in 0..WATCHERS_MAX {
             watching.push(watch().await.expect("a place"));
         }
         tokio::time::advance(LONGEST).await;
-        assert_eq!(watch().await.err(), Some(Unanswered::Crowded));
+        assert_eq!(watch().await.err(), Some(CallRefusal::Crowded));
         drop(watching.pop());
         assert!(watch().await.is_ok(), "the place is free again");
     }

@@ -1,6 +1,6 @@
 //! The dashboard: a page for people over the REST API.
 //!
-//! Its files hold nothing of anybody's, so they are for everybody; what they show is asked for with the visitor's own
+//! Its files hold no data, so they need no credential; what they show is asked for with the visitor's own
 //! credential, by the same rules as every other call. They are part of the program: nothing is fetched from elsewhere, and
 //! the browser is told to refuse if a page ever tried.
 
@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 
-struct File {
+struct Asset {
     path: &'static str,
     kind: &'static str,
     text: &'static str,
@@ -18,8 +18,8 @@ struct File {
 /// Every file of the folder, by the path that it is served under.
 macro_rules! files {
     ($($path:literal: $kind:literal = $file:literal,)*) => {
-        const FILES: &[File] =
-            &[$(File { path: $path, kind: $kind, text: include_str!(concat!("../dashboard/", $file)) }),*];
+        const FILES: &[Asset] =
+            &[$(Asset { path: $path, kind: $kind, text: include_str!(concat!("../dashboard/", $file)) }),*];
     };
 }
 
@@ -45,7 +45,7 @@ files! {
     "/ui/views/workers.js": "text/javascript; charset=utf-8" = "views/workers.js",
 }
 
-/// Own scripts, own styles, own calls; nothing inline, nothing foreign, and nobody's frame.
+/// Own scripts, own styles, own calls; nothing inline, nothing foreign, and no framing.
 const ALLOWED: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; \
                        base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -58,7 +58,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Rou
     FILES.iter().fold(router, |router, file| router.route(file.path, get(|| async { served(file) })))
 }
 
-fn served(file: &'static File) -> impl IntoResponse {
+fn served(file: &'static Asset) -> impl IntoResponse {
     let headers = [
         (CONTENT_TYPE, file.kind),
         (CONTENT_SECURITY_POLICY, ALLOWED),

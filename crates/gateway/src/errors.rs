@@ -8,10 +8,10 @@ use lockgate_engine::ApiError;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use crate::auth::Refusal;
+use crate::auth::AuthRefusal;
 
 /// How one kind of error looks from outside.
-pub(crate) struct Face {
+pub(crate) struct Mapping {
     pub(crate) http: StatusCode,
     pub(crate) grpc: Code,
     pub(crate) title: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Face {
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Room must be made by somebody, or by retention: asking again at once is useless.
+/// Room must be made by an operator, or by retention: asking again at once is useless.
 const ROOM_IN: Duration = Duration::from_secs(10);
 const BACK_IN: Duration = Duration::from_secs(1);
 
@@ -30,50 +30,50 @@ const DOMAIN: &str = "lockgate";
 /// three bytes for one, and the details beside it. REST, where a body has room, tells everything.
 const DETAIL_BYTES_MAX: usize = 2 * 1024;
 
-pub(crate) fn face(error: &ApiError) -> Face {
-    let face = |http, grpc, title, retry_after| Face { http, grpc, title, retry_after };
+pub(crate) fn mapping(error: &ApiError) -> Mapping {
+    let mapping = |http, grpc, title, retry_after| Mapping { http, grpc, title, retry_after };
     match error {
-        ApiError::Invalid(_) => face(StatusCode::BAD_REQUEST, Code::InvalidArgument, "The request is not valid", None),
-        ApiError::NotFound(_) | ApiError::NoSuch { .. } => face(StatusCode::NOT_FOUND, Code::NotFound, "Not found", None),
+        ApiError::Invalid(_) => mapping(StatusCode::BAD_REQUEST, Code::InvalidArgument, "The request is not valid", None),
+        ApiError::NotFound(_) | ApiError::NoSuch { .. } => mapping(StatusCode::NOT_FOUND, Code::NotFound, "Not found", None),
         ApiError::KeyTaken { .. } => {
-            face(StatusCode::CONFLICT, Code::AlreadyExists, "Already used for something else", None)
+            mapping(StatusCode::CONFLICT, Code::AlreadyExists, "Already used for something else", None)
         }
         ApiError::State(_) | ApiError::RunState(_) => {
-            face(StatusCode::CONFLICT, Code::FailedPrecondition, "Not possible in this state", None)
+            mapping(StatusCode::CONFLICT, Code::FailedPrecondition, "Not possible in this state", None)
         }
-        ApiError::Forbidden(_) => face(StatusCode::FORBIDDEN, Code::PermissionDenied, "Not allowed", None),
-        ApiError::Outdated(_) => face(StatusCode::CONFLICT, Code::Aborted, "Changed by somebody else meanwhile", None),
+        ApiError::Forbidden(_) => mapping(StatusCode::FORBIDDEN, Code::PermissionDenied, "Not allowed", None),
+        ApiError::Outdated(_) => mapping(StatusCode::CONFLICT, Code::Aborted, "Changed by somebody else meanwhile", None),
         ApiError::NotConfigured(_) => {
-            face(StatusCode::CONFLICT, Code::FailedPrecondition, "This server is not configured for it", None)
+            mapping(StatusCode::CONFLICT, Code::FailedPrecondition, "This server is not configured for it", None)
         }
         ApiError::Exhausted(_) => {
-            face(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))
+            mapping(StatusCode::TOO_MANY_REQUESTS, Code::ResourceExhausted, "No room for more", Some(ROOM_IN))
         }
-        ApiError::Limited(limited) => face(
+        ApiError::Limited(limited) => mapping(
             StatusCode::TOO_MANY_REQUESTS,
             Code::ResourceExhausted,
             "No room for more at the moment",
             Some(limited.retry_after),
         ),
         ApiError::Unavailable(_) => {
-            face(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "Unavailable for a moment", Some(BACK_IN))
+            mapping(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, "Unavailable for a moment", Some(BACK_IN))
         }
         // Not an error of the 5xx kind, which clients try again.
         ApiError::Damaged { .. } => {
-            face(StatusCode::UNPROCESSABLE_ENTITY, Code::DataLoss, "The stored row is damaged", None)
+            mapping(StatusCode::UNPROCESSABLE_ENTITY, Code::DataLoss, "The stored row is damaged", None)
         }
-        ApiError::Internal(_) => face(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "Internal error", None),
+        ApiError::Internal(_) => mapping(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, "Internal error", None),
     }
 }
 
 /// When trying again makes sense, for items of a batch.
 pub(crate) fn retry_after_ms(error: &ApiError) -> Option<u64> {
-    face(error).retry_after.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+    mapping(error).retry_after.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The error as a gRPC status with `google.rpc` details.
 pub(crate) fn status(error: &ApiError) -> Status {
-    let face = face(error);
+    let mapping = mapping(error);
     let mut details = ErrorDetails::new();
     details.set_error_info(error.code(), DOMAIN, HashMap::new());
     if let Some((what, name)) = absent(error) {
@@ -88,13 +88,13 @@ pub(crate) fn status(error: &ApiError) -> Status {
             details.add_bad_request_violation(&field.field, &field.message);
         }
     }
-    if face.retry_after.is_some() {
-        details.set_retry_info(face.retry_after);
+    if mapping.retry_after.is_some() {
+        details.set_retry_info(mapping.retry_after);
     }
     if matches!(error, ApiError::Internal(_)) {
-        tracing::error!(%error, "a call failed inside");
+        tracing::error!(%error, "internal error in a call");
     }
-    Status::with_error_details(face.grpc, clipped(error.to_string()), details)
+    Status::with_error_details(mapping.grpc, clipped(error.to_string()), details)
 }
 
 /// What kind of thing is not there, and what it was called.
@@ -106,14 +106,14 @@ fn absent(error: &ApiError) -> Option<(&'static str, String)> {
     }
 }
 
-/// Why somebody is not let in.
-pub(crate) fn refused(refusal: &Refusal) -> Status {
+/// The mapping of a failed authentication.
+pub(crate) fn refused(refusal: &AuthRefusal) -> Status {
     let code = match refusal {
-        Refusal::Missing | Refusal::Bad | Refusal::Token(_) => Code::Unauthenticated,
-        Refusal::Slow(_) => Code::ResourceExhausted,
-        Refusal::Forbidden(_) => Code::PermissionDenied,
-        Refusal::Unavailable(_) => Code::Unavailable,
-        Refusal::NoSuchMethod | Refusal::NoSuchPath => Code::Unimplemented,
+        AuthRefusal::Missing | AuthRefusal::Bad | AuthRefusal::Token(_) => Code::Unauthenticated,
+        AuthRefusal::Slow(_) => Code::ResourceExhausted,
+        AuthRefusal::Forbidden(_) => Code::PermissionDenied,
+        AuthRefusal::Unavailable(_) => Code::Unavailable,
+        AuthRefusal::NoSuchMethod { .. } | AuthRefusal::NoSuchPath => Code::Unimplemented,
     };
     told(code, refusal.code(), refusal.text(), refusal.retry_after())
 }
@@ -163,7 +163,7 @@ mod tests {
             (ApiError::from(StoreError::Refused("a trigger".into())), 500, Code::Internal, "internal"),
         ];
         for (error, http, grpc, reason) in table {
-            assert_eq!(face(&error).http, http, "{error}");
+            assert_eq!(mapping(&error).http, http, "{error}");
             let status = status(&error);
             assert_eq!((status.code(), status.message()), (grpc, error.to_string().as_str()));
             let details = status.get_error_details();

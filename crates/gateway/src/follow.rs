@@ -1,4 +1,4 @@
-//! What somebody follows, over gRPC or REST: one item after another, until there are no more, one cannot be had, or the server
+//! A followed resource, over gRPC or REST: one item after another, until there are no more, one cannot be had, or the server
 //! closes.
 
 use std::future::Future;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::Stream;
 use lockgate_core::dag::{Dag, Run};
-use lockgate_engine::{ApiError, LogWatch, RunWatch, Watch, WatchItem};
+use lockgate_engine::{ApiError, JobWatch, LogWatch, RunWatch, WatchItem};
 use lockgate_ports::KeptLine;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ pub(crate) fn follow<W: Followed>(
     })
 }
 
-impl Followed for Watch {
+impl Followed for JobWatch {
     type Item = WatchItem;
 
     async fn next_item(&mut self) -> Result<Option<WatchItem>, ApiError> {

@@ -22,14 +22,14 @@ pub(crate) enum Hosts {
 
 /// Why a request is turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stranger {
-    /// It was meant for somebody else.
+pub(crate) enum HostRefusal {
+    /// It was meant for another host.
     Host,
     /// A page of another site sent it.
     Origin,
 }
 
-impl Stranger {
+impl HostRefusal {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Host => "the request names a host that is not this server; use localhost or the address it listens on",
@@ -39,16 +39,16 @@ impl Stranger {
 }
 
 impl Hosts {
-    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Stranger> {
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), HostRefusal> {
         let Self::Local { bound } = self else { return Ok(()) };
         let named = hosts(request.uri(), request.headers());
         // Every name that is given must be ours: which of two is believed differs between programs.
         if named.is_empty() || !named.iter().all(|host| is_ours(host.as_deref(), *bound)) {
-            return Err(Stranger::Host);
+            return Err(HostRefusal::Host);
         }
         let mut origins = request.headers().get_all(ORIGIN).iter();
         if !origins.all(|origin| is_ours(origin_host(origin.as_bytes()).as_deref(), *bound)) {
-            return Err(Stranger::Origin);
+            return Err(HostRefusal::Origin);
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ fn is_ours(host: Option<&str>, bound: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn checked(target: &str, headers: &[(&str, &str)]) -> Result<(), Stranger> {
+    fn checked(target: &str, headers: &[(&str, &str)]) -> Result<(), HostRefusal> {
         let mut request = Request::builder().uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -101,11 +101,11 @@ mod tests {
         for host in
             ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:7070", "10.0.0.8", "0.0.0.0", "", "a b"]
         {
-            assert_eq!(checked("/", &[("host", host)]), Err(Stranger::Host), "{host:?}");
+            assert_eq!(checked("/", &[("host", host)]), Err(HostRefusal::Host), "{host:?}");
         }
-        assert_eq!(checked("/", &[]), Err(Stranger::Host), "no name at all");
-        assert_eq!(checked("http://localhost/", &[("host", "evil.example")]), Err(Stranger::Host));
-        assert_eq!(checked("/", &[("host", "localhost"), ("host", "evil.example")]), Err(Stranger::Host));
+        assert_eq!(checked("/", &[]), Err(HostRefusal::Host), "no name at all");
+        assert_eq!(checked("http://localhost/", &[("host", "evil.example")]), Err(HostRefusal::Host));
+        assert_eq!(checked("/", &[("host", "localhost"), ("host", "evil.example")]), Err(HostRefusal::Host));
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!(from(origin), Ok(()), "{origin}");
         }
         for origin in ["http://evil.example", "null", "https://localhost.evil.example", "localhost", ""] {
-            assert_eq!(from(origin), Err(Stranger::Origin), "{origin:?}");
+            assert_eq!(from(origin), Err(HostRefusal::Origin), "{origin:?}");
         }
     }
 

@@ -5,6 +5,8 @@
 mod access;
 mod answers;
 mod auth;
+mod bus_submits;
+mod bus_workers;
 mod calls;
 #[cfg(test)]
 #[path = "../tests/api/support/tls.rs"]
@@ -17,9 +19,7 @@ mod follow;
 mod grpc;
 mod health;
 mod hosts;
-mod letters;
 mod metrics;
-mod outposts;
 mod peer;
 mod queries;
 mod rest;
@@ -41,17 +41,17 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use auth::Gate;
-use calls::{CALLS_MAX, Calls};
+use auth::Authenticator;
+use calls::{CALLS_MAX, CallLimits};
 use hosts::Hosts;
-use serve::{Guard, Reception};
+use serve::{ConnectionAuth, Reception};
 
-pub use auth::{Access, Entrance};
-pub use letters::Letters;
+pub use auth::{AccessMode, Entrance};
+pub use bus_submits::BusSubmits;
+pub use bus_workers::{BusWorkerSettings, BusWorkers, SendFailure, WorkerMessenger};
 pub use metrics::ConnectionMetrics;
-pub use outposts::{Outlet, OutpostSettings, Outposts, Untold};
 pub use peer::{PeerAddress, PeerCertificate};
-pub use tls::{Tls, TlsError};
+pub use tls::{ListenerTls, TlsError};
 
 /// Largest request taken, gRPC message or REST body.
 pub const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -69,21 +69,21 @@ pub struct GatewaySettings {
     /// Answer whatever host a request names, and pages of any site. Otherwise only the names of this machine are answered:
     /// see `hosts`.
     pub any_host: bool,
-    pub doors: Doors,
+    pub surface: ApiSurface,
     /// Serve the page for people too, where jobs are served.
     pub dashboard: bool,
-    pub access: Access,
+    pub access: AccessMode,
     /// None: in the clear.
-    pub tls: Option<Tls>,
+    pub tls: Option<ListenerTls>,
     /// Connections open at once; when few places are free, idle ones make room for new ones. One network may have an eighth of them.
     pub connections_max: usize,
-    /// Counts connections; a clone of it is registered by whoever serves metrics.
+    /// Counts connections; a clone of it is registered where metrics are served.
     pub connections: ConnectionMetrics,
 }
 
 /// What is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Doors {
+pub enum ApiSurface {
     #[default]
     All,
     /// Verdicts and policies for schedulers elsewhere; no jobs.
@@ -98,9 +98,9 @@ impl Default for GatewaySettings {
             in_process_session: None,
             ack: "fsynced",
             any_host: false,
-            doors: Doors::All,
+            surface: ApiSurface::All,
             dashboard: true,
-            access: Access::Open,
+            access: AccessMode::Open,
             tls: None,
             connections_max: CONNECTIONS_MAX,
             connections: ConnectionMetrics::default(),
@@ -118,7 +118,7 @@ pub struct Gateway {
 
 /// What every service and route needs.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct ServiceContext {
     engine: Engine,
     clock: Arc<dyn Clock>,
     settings: Arc<GatewaySettings>,
@@ -127,7 +127,7 @@ pub(crate) struct Shared {
 }
 
 impl Gateway {
-    /// The same API for what is in this process: without TLS, and without counting its connections.
+    /// This API for clients inside this process: without TLS, and without counting its connections.
     pub fn behind(&self) -> Self {
         let connections = ConnectionMetrics::default();
         Self { settings: GatewaySettings { tls: None, connections, ..self.settings.clone() }, ..self.clone() }
@@ -145,19 +145,24 @@ impl Gateway {
             metrics: self.settings.connections.clone(),
         };
         let hosts = if self.settings.any_host { Hosts::Any } else { Hosts::Local { bound } };
-        let gate = Guard::Api(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
-        let shared =
-            Shared { engine: self.engine, clock: self.clock, settings: Arc::new(self.settings), closing: closing.clone() };
+        let gate =
+            ConnectionAuth::Api(Authenticator::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
+        let shared = ServiceContext {
+            engine: self.engine,
+            clock: self.clock,
+            settings: Arc::new(self.settings),
+            closing: closing.clone(),
+        };
         let engine = shared.engine.clone();
         let ready = || async { engine.health().await.is_ready() };
         let (grpc, reporter) = grpc::router(&shared).await.map_err(io::Error::other)?;
-        let open = shared.settings.doors;
+        let open = shared.settings.surface;
         // A safety kernel is asked by schedulers alone. If it stalls, one of them may have many questions open, and must not
         // take a refusal for a kernel that is away.
-        let calls = if open == Doors::Kernel { Calls::unshared(CALLS_MAX) } else { Calls::new(CALLS_MAX) };
-        let doors = serve::Doors { hosts, gate, calls, grpc: Some(grpc), rest: rest::router(shared) };
+        let calls = if open == ApiSurface::Kernel { CallLimits::unshared(CALLS_MAX) } else { CallLimits::new(CALLS_MAX) };
+        let surface = serve::ListenerServices { hosts, gate, calls, grpc: Some(grpc), rest: rest::router(shared) };
         let health = grpc::health::mirror(reporter, open, closing.clone(), ready);
-        tokio::join!(serve::serve(listener, reception, doors, closing, shutdown), health);
+        tokio::join!(serve::serve(listener, reception, surface, closing, shutdown), health);
         Ok(())
     }
 }
@@ -166,12 +171,16 @@ impl Gateway {
     /// Serves `/metrics`, to those who may see everybody's numbers, and `/healthz` until `shutdown`.
     pub async fn serve_metrics(&self, listener: TcpListener, registry: Arc<Registry>, shutdown: impl Future<Output = ()>) {
         // Scrapers come under many names; a credential, where one is asked for, is what counts.
-        let gate = Guard::Metrics(Gate::new(self.engine.clone(), self.clock.clone(), self.settings.access.clone()));
-        let (calls, rest) = (Calls::unshared(SCRAPERS_MAX), rest::metrics_router(registry));
-        let doors = serve::Doors { hosts: Hosts::Any, gate, calls, grpc: None, rest };
+        let gate = ConnectionAuth::Metrics(Authenticator::new(
+            self.engine.clone(),
+            self.clock.clone(),
+            self.settings.access.clone(),
+        ));
+        let (calls, rest) = (CallLimits::unshared(SCRAPERS_MAX), rest::metrics_router(registry));
+        let surface = serve::ListenerServices { hosts: Hosts::Any, gate, calls, grpc: None, rest };
         // Where file descriptors are few, scrapers leave most of them to the API as well.
         let connections_max = SCRAPERS_MAX.min(self.settings.connections_max / 4).max(1);
         let reception = Reception::of_scrapers(self.settings.tls.clone(), connections_max);
-        serve::serve(listener, reception, doors, CancellationToken::new(), shutdown).await;
+        serve::serve(listener, reception, surface, CancellationToken::new(), shutdown).await;
     }
 }

@@ -31,7 +31,7 @@ impl PeerAddress {
     }
 }
 
-/// Whoever has an address of IPv6 has 2⁶⁴ of them.
+/// A client with one IPv6 address usually has 2⁶⁴ of them.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_none() => {
@@ -51,7 +51,7 @@ pub struct PeerCertificate {
 }
 
 impl PeerCertificate {
-    /// None for a certificate that names nobody, which is as good as none.
+    /// None for a certificate without a name, which is as good as none.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let certificate = Certificate::from_der(certificate).ok()?;
         let names = certificate.tbs_certificate.get::<SubjectAltName>().ok()?.map(|(_, names)| names.0);

@@ -1,6 +1,6 @@
 //! Schedules, for both doors.
 
-use lockgate_core::schedule::{Rhythm, Spec, Work};
+use lockgate_core::schedule::{Rhythm, ScheduledWork, Spec};
 use lockgate_engine::AppliedAs;
 
 /// Named in errors when the client names no file.
@@ -25,8 +25,10 @@ pub(crate) fn rhythm(spec: &Spec) -> String {
 /// What each time starts: a topic, or a DAG.
 pub(crate) fn work(spec: &Spec) -> (Option<String>, Option<String>) {
     match &spec.work {
-        Work::Job(job) => (Some(job.topic.to_string()), None),
-        Work::Dag(dag) => (None, Some(dag.version.map_or_else(|| dag.name.to_string(), |v| format!("{}@{v}", dag.name)))),
+        ScheduledWork::Job(job) => (Some(job.topic.to_string()), None),
+        ScheduledWork::Dag(dag) => {
+            (None, Some(dag.version.map_or_else(|| dag.name.to_string(), |v| format!("{}@{v}", dag.name))))
+        }
     }
 }
 

@@ -28,12 +28,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::auth::{self, Gate};
-use crate::calls::{Calls, Timely};
+use crate::auth::{self, Authenticator};
+use crate::calls::{CallLimits, Timely};
 use crate::hosts::Hosts;
 use crate::metrics::ConnectionMetrics;
 use crate::peer::{PeerAddress, PeerCertificate};
-use crate::tls::Tls;
+use crate::tls::ListenerTls;
 use crate::{grpc, rest};
 use idle::Presence;
 use opening::Opening;
@@ -58,9 +58,9 @@ const RESETS_MAX: usize = 1_000;
 
 /// Who is let through to what.
 #[derive(Clone)]
-pub(crate) enum Guard {
-    Api(Gate),
-    Metrics(Gate),
+pub(crate) enum ConnectionAuth {
+    Api(Authenticator),
+    Metrics(Authenticator),
     /// Everybody, to see what the socket itself does.
     #[cfg(test)]
     Nobody,
@@ -74,7 +74,7 @@ const HEAD_BYTES_MAX: u32 = 64 * 1024;
 /// How one comes in.
 #[derive(Clone, Debug)]
 pub(crate) struct Reception {
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<ListenerTls>,
     /// Beyond it connections wait until the system takes them no more.
     pub(crate) connections_max: usize,
     /// One network may have only a part of them.
@@ -85,17 +85,17 @@ pub(crate) struct Reception {
 impl Reception {
     /// Of the door for metrics, which is not for strangers: agents that collect numbers often come from one address, so
     /// none has a mere share. Its connections are not counted with the others: the numbers are about the API.
-    pub(crate) fn of_scrapers(tls: Option<Tls>, connections_max: usize) -> Self {
+    pub(crate) fn of_scrapers(tls: Option<ListenerTls>, connections_max: usize) -> Self {
         Self { tls, connections_max, shared: false, metrics: ConnectionMetrics::default() }
     }
 }
 
 /// What stands behind the socket.
 #[derive(Clone)]
-pub(crate) struct Doors {
+pub(crate) struct ListenerServices {
     pub(crate) hosts: Hosts,
-    pub(crate) gate: Guard,
-    pub(crate) calls: Calls,
+    pub(crate) gate: ConnectionAuth,
+    pub(crate) calls: CallLimits,
     pub(crate) grpc: Option<Router>,
     pub(crate) rest: Router,
 }
@@ -103,14 +103,14 @@ pub(crate) struct Doors {
 pub(crate) async fn serve(
     listener: TcpListener,
     reception: Reception,
-    doors: Doors,
+    surface: ListenerServices,
     closing: CancellationToken,
     shutdown: impl Future<Output = ()>,
 ) {
-    // Whoever drops this future ends what it started.
+    // Dropping this future ends what it started.
     let _closed = closing.clone().drop_guard();
     let cut = CancellationToken::new();
-    let host = Host { builder: builder(), reception, doors, closing: closing.clone(), cut: cut.clone() };
+    let host = Host { builder: builder(), reception, surface, closing: closing.clone(), cut: cut.clone() };
     if let Some(tls) = host.reception.tls.clone() {
         tokio::spawn(closing.clone().run_until_cancelled_owned(tls.watch()));
     }
@@ -136,7 +136,7 @@ pub(crate) async fn serve(
     closing.cancel();
     connections.close();
     if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
-        tracing::info!("calls that were still under way at shutdown are cut off");
+        tracing::info!("shutdown: open calls were cut off");
         cut.cancel();
     }
 }
@@ -145,7 +145,7 @@ pub(crate) async fn serve(
 struct Host {
     builder: Builder<TokioExecutor>,
     reception: Reception,
-    doors: Doors,
+    surface: ListenerServices,
     closing: CancellationToken,
     cut: CancellationToken,
 }
@@ -176,16 +176,16 @@ impl Host {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (doors, metrics, here) = (self.doors.clone(), self.reception.metrics.clone(), presence.clone());
+        let (surface, metrics, here) = (self.surface.clone(), self.reception.metrics.clone(), presence.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             peer.introduce(&mut request);
-            let (doors, metrics) = (doors.clone(), metrics.clone());
+            let (surface, metrics) = (surface.clone(), metrics.clone());
             // Probes ask how the server is; that it says so is no failed request.
             let counts = !matches!(request.uri().path(), "/healthz" | "/readyz");
             let is_grpc = is_grpc(&request);
             let call = here.call();
             async move {
-                let response = doors.answer(request).await?;
+                let response = surface.answer(request).await?;
                 if counts {
                     metrics.answered(is_grpc, &response);
                 }
@@ -279,17 +279,17 @@ fn in_time(request: Request<Incoming>, is_grpc: bool) -> Request<Body> {
     request.map(|body| Body::new(Timely::new(body, late)))
 }
 
-impl Doors {
+impl ListenerServices {
     async fn answer(self, mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let is_grpc = is_grpc(&request);
         if let Err(stranger) = self.hosts.check(&request) {
             return Ok(if is_grpc { grpc::turned_away(stranger) } else { rest::turned_away(stranger) });
         }
         let admitted = match &self.gate {
-            Guard::Api(gate) => gate.admit(&mut request, is_grpc).await,
-            Guard::Metrics(gate) => gate.admit_scrape(&mut request).await.map(|()| None),
+            ConnectionAuth::Api(gate) => gate.admit(&mut request, is_grpc).await,
+            ConnectionAuth::Metrics(gate) => gate.admit_scrape(&mut request).await.map(|()| None),
             #[cfg(test)]
-            Guard::Nobody => Ok(None),
+            ConnectionAuth::Nobody => Ok(None),
         };
         let leash = match admitted {
             Ok(leash) => leash,

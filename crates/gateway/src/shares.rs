@@ -1,4 +1,4 @@
-//! Who has how much of what all share: nobody gets more than a part of it.
+//! Who has how much of a shared limit: no client gets more than its part.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -10,29 +10,29 @@ use parking_lot::Mutex;
 /// Counted in so many maps, so that those who come at the same moment seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// Only those who have something are remembered. Whoever takes a part here has taken a place of the whole before, so there
+/// Only those who have something are remembered. A client that takes a part here has taken a permit of the whole before, so there
 /// are never more of them than places.
 #[derive(Debug)]
-pub(crate) struct Shares<K> {
+pub(crate) struct PerClientLimit<K> {
     most: usize,
     hasher: RandomState,
     shards: [Mutex<HashMap<K, usize>>; SHARDS],
 }
 
-/// One of what somebody has; given back when dropped.
-pub(crate) struct Part<K: Eq + Hash> {
-    shares: Arc<Shares<K>>,
+/// One permit of a client; given back when dropped.
+pub(crate) struct SharePermit<K: Eq + Hash> {
+    shares: Arc<PerClientLimit<K>>,
     of: K,
 }
 
-impl<K: Clone + Eq + Hash> Shares<K> {
+impl<K: Clone + Eq + Hash> PerClientLimit<K> {
     /// At most so many for each, and one at least.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most: most.max(1), hasher: RandomState::new(), shards: Default::default() })
     }
 
-    /// None if somebody has the whole share already.
-    pub(crate) fn take(self: &Arc<Self>, of: K) -> Option<Part<K>> {
+    /// None if the client has its whole share already.
+    pub(crate) fn take(self: &Arc<Self>, of: K) -> Option<SharePermit<K>> {
         {
             let mut counts = self.shard(&of).lock();
             let count = counts.entry(of.clone()).or_insert(0);
@@ -41,11 +41,11 @@ impl<K: Clone + Eq + Hash> Shares<K> {
             }
             *count += 1;
         }
-        Some(Part { shares: self.clone(), of })
+        Some(SharePermit { shares: self.clone(), of })
     }
 }
 
-impl<K: Eq + Hash> Shares<K> {
+impl<K: Eq + Hash> PerClientLimit<K> {
     fn shard(&self, of: &K) -> &Mutex<HashMap<K, usize>> {
         let at = self.hasher.hash_one(of) % SHARDS as u64;
         &self.shards[at as usize]
@@ -61,7 +61,7 @@ impl<K: Eq + Hash> Shares<K> {
     }
 }
 
-impl<K: Eq + Hash> Drop for Part<K> {
+impl<K: Eq + Hash> Drop for SharePermit<K> {
     fn drop(&mut self) {
         self.shares.give_back(&self.of);
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn nobody_gets_more_than_a_part_and_who_has_nothing_is_forgotten() {
-        let shares = Shares::new(2);
+        let shares = PerClientLimit::new(2);
         let mut had: Vec<_> = (0..2).map(|_| shares.take("a").expect("within the share")).collect();
         assert!(shares.take("a").is_none());
         let other = shares.take("b").expect("a share of its own");
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn everybody_gets_one_at_least() {
-        let shares = Shares::new(0);
+        let shares = PerClientLimit::new(0);
         let _only = shares.take(7).expect("one");
         assert!(shares.take(7).is_none());
     }

@@ -6,9 +6,9 @@ use lockgate_core::request::{Caller, FieldError, NewJob};
 use lockgate_engine::{ApiError, Engine, NewChild, Submitted};
 
 /// A job as far as its door could read it.
-pub(crate) type Read = Result<NewJob, Vec<FieldError>>;
+pub(crate) type ParsedJob = Result<NewJob, Vec<FieldError>>;
 
-pub(crate) async fn one(engine: &Engine, caller: &Caller, job: Read) -> Result<Submitted, ApiError> {
+pub(crate) async fn one(engine: &Engine, caller: &Caller, job: ParsedJob) -> Result<Submitted, ApiError> {
     let job = job.map_err(ApiError::Invalid)?;
     engine.submit(caller, vec![job]).await?.pop().unwrap_or_else(unanswered)
 }
@@ -18,7 +18,7 @@ pub(crate) async fn one(engine: &Engine, caller: &Caller, job: Read) -> Result<S
 pub(crate) async fn many(
     engine: &Engine,
     caller: &Caller,
-    jobs: impl ExactSizeIterator<Item = Read>,
+    jobs: impl ExactSizeIterator<Item = ParsedJob>,
 ) -> Result<Vec<Result<Submitted, ApiError>>, ApiError> {
     match jobs.len() {
         0 => return Err(ApiError::invalid("jobs", "must not be empty")),
@@ -33,12 +33,12 @@ pub(crate) async fn many(
     Ok(merged(refusals, answers))
 }
 
-/// The same for children of a job, under the token of its attempt.
+/// Like `many`, for children of a job, under the token of its attempt.
 pub(crate) async fn children(
     engine: &Engine,
     caller: &Caller,
     parent: (&JobId, AttemptToken),
-    children: impl ExactSizeIterator<Item = (String, Read)>,
+    children: impl ExactSizeIterator<Item = (String, ParsedJob)>,
 ) -> Result<Vec<Result<Submitted, ApiError>>, ApiError> {
     let (job_id, token) = parent;
     let mut readable = Vec::with_capacity(children.len());

@@ -1,4 +1,4 @@
-//! Who calls: whoever the gate let in, or, where nobody is asked for a credential, whoever they say they are.
+//! Who calls: the authenticated caller, or, without authentication, the one that the request names.
 
 use http::{Extensions, HeaderMap, HeaderName};
 use lockgate_core::ids::{ActorId, TenantId, check_name};
@@ -6,7 +6,7 @@ use lockgate_core::request::{Caller, FieldError};
 use lockgate_core::trace::TraceParent;
 use lockgate_engine::ApiError;
 
-use crate::auth::{Admitted, Unguarded};
+use crate::auth::{Authenticated, Unguarded};
 use crate::peer::PeerAddress;
 
 pub(crate) const TENANT: HeaderName = HeaderName::from_static("x-lockgate-tenant");
@@ -16,7 +16,7 @@ const ACTOR_TYPE: HeaderName = HeaderName::from_static("x-lockgate-actor-type");
 
 /// REST headers and gRPC metadata are the same thing. A request that did not pass the gate does not count, however it came.
 pub(crate) fn caller(headers: &HeaderMap, extensions: &Extensions) -> Result<Caller, ApiError> {
-    let caller = match (extensions.get::<Admitted>(), extensions.get::<Unguarded>()) {
+    let caller = match (extensions.get::<Authenticated>(), extensions.get::<Unguarded>()) {
         (Some(admitted), _) => admitted.caller.clone(),
         (None, Some(Unguarded)) => unverified(headers)?,
         (None, None) => return Err(ApiError::Internal("a request came past the gate".into())),

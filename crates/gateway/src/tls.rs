@@ -19,7 +19,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, LazyConfigAcceptor, StartHandshake};
 
 use crate::peer::PeerCertificate;
-use files::{Files, Stamps};
+use files::{FileStamps, TlsFiles};
 
 pub use files::TlsError;
 
@@ -39,12 +39,12 @@ const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\nc
 
 /// The certificate of a listener. Clones share what is in force.
 #[derive(Clone)]
-pub struct Tls {
-    shared: Arc<Shared>,
+pub struct ListenerTls {
+    shared: Arc<SharedCertificate>,
 }
 
-struct Shared {
-    files: Files,
+struct SharedCertificate {
+    files: TlsFiles,
     current: Mutex<Current>,
     computing: Semaphore,
 }
@@ -52,7 +52,7 @@ struct Shared {
 struct Current {
     config: Arc<ServerConfig>,
     /// Of the files that were read last, good or bad.
-    stamps: Stamps,
+    stamps: FileStamps,
 }
 
 /// Why a connection never came to speak.
@@ -66,14 +66,14 @@ pub(crate) enum HandshakeError {
     Failed(#[from] io::Error),
 }
 
-impl Tls {
+impl ListenerTls {
     /// Reads a certificate chain and its key, both PEM. With `client_ca` clients may show certificates of that authority;
     /// those who show none must have another way to say who they are, and those with a bad one are sent away.
     pub fn load(cert: PathBuf, key: PathBuf, client_ca: Option<PathBuf>) -> Result<Self, TlsError> {
-        let files = Files { cert, key, client_ca };
+        let files = TlsFiles { cert, key, client_ca };
         let stamps = files.stamps();
         let current = Mutex::new(Current { config: files.read()?, stamps });
-        Ok(Self { shared: Arc::new(Shared { files, current, computing: Semaphore::new(COMPUTED_MAX) }) })
+        Ok(Self { shared: Arc::new(SharedCertificate { files, current, computing: Semaphore::new(COMPUTED_MAX) }) })
     }
 
     /// Reads the files again if they have changed, and says whether they had. Connections that are open stay as they are;
@@ -99,9 +99,9 @@ impl Tls {
             let tls = self.clone();
             match tokio::task::spawn_blocking(move || tls.reload()).await {
                 Ok(Ok(false)) => {}
-                Ok(Ok(true)) => tracing::info!(tls = ?self, "a new certificate is in use"),
-                Ok(Err(error)) => tracing::error!(%error, "the old certificate stays in use"),
-                Err(error) => tracing::error!(%error, "the files of the certificate could not be looked at"),
+                Ok(Ok(true)) => tracing::info!(tls = ?self, "TLS certificate reloaded"),
+                Ok(Err(error)) => tracing::error!(%error, "TLS certificate rejected; the previous one stays in use"),
+                Err(error) => tracing::error!(%error, "TLS certificate files could not be read"),
             }
         }
     }
@@ -143,7 +143,7 @@ impl Tls {
     }
 }
 
-/// For somebody who typed http:// where https:// was meant.
+/// For clients that use http:// where https:// is needed.
 async fn answer_plainly(mut stream: TcpStream) -> io::Result<()> {
     // What is left unread would make the system take back the answer.
     let mut mistake = [0; MISTAKE_BYTES_MAX];
@@ -152,7 +152,7 @@ async fn answer_plainly(mut stream: TcpStream) -> io::Result<()> {
     stream.shutdown().await
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for ListenerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shared.files.fmt(f)
     }

@@ -57,14 +57,14 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 
 /// Topics with slots of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct SlotGroup {
     pub(crate) name: String,
     pub(crate) slots: u32,
     pub(crate) topics: Vec<String>,
 }
 
 /// `io=8:job.http_call,mail.*`.
-pub(crate) fn group(text: &str) -> Result<Group, String> {
+pub(crate) fn group(text: &str) -> Result<SlotGroup, String> {
     let wrong = || format!("{text:?} is not of the form GROUP=SLOTS:TOPIC,TOPIC; write it like io=8:job.http_call,mail.*");
     let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
     let (slots, topics) = rest.split_once(':').ok_or_else(wrong)?;
@@ -73,7 +73,7 @@ pub(crate) fn group(text: &str) -> Result<Group, String> {
     if name.is_empty() || topics.iter().any(String::is_empty) {
         return Err(wrong());
     }
-    Ok(Group { name: name.to_owned(), slots, topics })
+    Ok(SlotGroup { name: name.to_owned(), slots, topics })
 }
 
 /// `job.http_call=stop`, `mail.*=continue`.
@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn groups_and_bounds_of_slots_are_read_or_refused() {
-        let io = Group { name: "io".to_owned(), slots: 8, topics: vec!["job.http_call".to_owned(), "mail.*".to_owned()] };
+        let io =
+            SlotGroup { name: "io".to_owned(), slots: 8, topics: vec!["job.http_call".to_owned(), "mail.*".to_owned()] };
         assert_eq!(group("io=8:job.http_call,mail.*"), Ok(io));
         for wrong in ["io", "io=8", "io=0:a", "io=x:a", "=8:a", "io=8:", "io=8:a,,b", "io=10001:a"] {
             assert!(group(wrong).is_err(), "{wrong}");

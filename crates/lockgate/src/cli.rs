@@ -17,7 +17,7 @@ use crate::commands;
 use crate::deadline::CALL_WITHIN;
 use crate::error::{CliError, EXIT_CODES_HELP, Exit};
 use crate::output::{Format, Output};
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Where the server is unless somebody says otherwise: what `serve` listens on by itself.
 pub(crate) const SERVER: &str = "http://127.0.0.1:8080";
@@ -36,7 +36,7 @@ pub(crate) struct Cli {
     style: Style,
 
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 /// Where the server is and who asks.
@@ -112,42 +112,42 @@ struct Style {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     Submit(commands::submit::Submit),
-    Get(commands::get::Get),
-    Jobs(commands::jobs::Jobs),
-    Watch(commands::watch::Watch),
-    Cancel(commands::cancel::Cancel),
-    Why(commands::why::Why),
-    Logs(commands::logs::Logs),
+    Get(commands::get::GetArgs),
+    Jobs(commands::jobs::JobsArgs),
+    Watch(commands::watch::WatchArgs),
+    Cancel(commands::cancel::CancelArgs),
+    Why(commands::why::WhyArgs),
+    Logs(commands::logs::LogsArgs),
     Dlq(commands::dlq::Dlq),
-    Approvals(commands::approvals::Approvals),
+    Approvals(commands::approvals::ApprovalsArgs),
     Release(commands::release::Release),
-    Policy(commands::policy::Policy),
+    Policy(commands::policy::PolicyArgs),
     Audit(commands::audit::Audit),
-    Breaker(commands::breaker::Breaker),
-    Queues(commands::queues::Queues),
+    Breaker(commands::breaker::BreakerArgs),
+    Queues(commands::queues::QueuesArgs),
     Top(commands::top::Top),
-    Health(commands::health::Health),
-    Dag(commands::dag::Dag),
-    Saga(commands::saga::Saga),
-    Schedule(commands::schedule::Schedule),
+    Health(commands::health::HealthArgs),
+    Dag(commands::dag::DagArgs),
+    Saga(commands::saga::SagaArgs),
+    Schedule(commands::schedule::ScheduleArgs),
     Auth(commands::auth::Auth),
-    Pools(commands::pools::Pools),
-    Timeouts(commands::timeouts::Timeouts),
-    Quotas(commands::quotas::Quotas),
-    Tenants(commands::tenants::Tenants),
-    Workers(commands::workers::Workers),
-    Load(commands::load::Load),
+    Pools(commands::pools::PoolsArgs),
+    Timeouts(commands::timeouts::TimeoutsArgs),
+    Quotas(commands::quotas::QuotasArgs),
+    Tenants(commands::tenants::TenantsArgs),
+    Workers(commands::workers::WorkersArgs),
+    Load(commands::load::LoadArgs),
     Serve(Box<commands::serve::Serve>),
-    Worker(Box<commands::worker::Worker>),
-    Config(commands::settings::Config),
+    Worker(Box<commands::worker::WorkerArgs>),
+    Config(commands::settings::ConfigArgs),
     Migrate(commands::migrate::Migrate),
     Backup(commands::backup::Backup),
     Restore(commands::backup::Restore),
     Doctor(commands::doctor::Doctor),
-    Bench(commands::bench::Bench),
-    Chaos(commands::chaos::Chaos),
+    Bench(commands::bench::BenchArgs),
+    Chaos(commands::chaos::ChaosArgs),
     Completions(commands::completions::Completions),
 }
 
@@ -173,44 +173,44 @@ impl Cli {
 
     pub(crate) async fn run(self) -> Result<Exit, CliError> {
         let out = self.output();
-        let connect = async || Session::connect(&self.connection, out).await;
+        let connect = async || CliSession::connect(&self.connection, out).await;
         match self.command {
-            Command::Completions(command) => command.run(),
-            Command::Serve(command) => command.run(out).await,
-            Command::Config(command) => command.run(out),
-            Command::Migrate(command) => command.run(out).await,
-            Command::Backup(command) => command.run(out).await,
-            Command::Restore(command) => command.run(out).await,
-            Command::Doctor(command) => command.run(&self.connection, out).await,
-            Command::Bench(command) => command.run(out).await,
-            Command::Chaos(command) => command.run(out).await,
-            Command::Worker(command) => command.run(&self.connection, out).await,
-            Command::Submit(command) => command.run(&mut connect().await?).await,
-            Command::Get(command) => command.run(&mut connect().await?).await,
-            Command::Jobs(command) => command.run(&mut connect().await?).await,
-            Command::Watch(command) => command.run(&mut connect().await?).await,
-            Command::Cancel(command) => command.run(&mut connect().await?).await,
-            Command::Why(command) => command.run(&mut connect().await?).await,
-            Command::Logs(command) => command.run(&mut connect().await?).await,
-            Command::Dlq(command) => command.run(&mut connect().await?).await,
-            Command::Approvals(command) => command.run(&mut connect().await?).await,
-            Command::Release(command) => command.run(&mut connect().await?).await,
-            Command::Policy(command) => command.run(&self.connection, out).await,
-            Command::Audit(command) => command.run(&mut connect().await?).await,
-            Command::Breaker(command) => command.run(&mut connect().await?).await,
-            Command::Queues(command) => command.run(&mut connect().await?).await,
-            Command::Top(command) => command.run(&connect().await?).await,
-            Command::Health(command) => command.run(&mut connect().await?).await,
-            Command::Schedule(command) => command.run(&self.connection, out).await,
-            Command::Auth(command) => command.run(&self.connection, out).await,
-            Command::Dag(command) => command.run(&self.connection, out).await,
-            Command::Saga(command) => command.run(&self.connection, out).await,
-            Command::Pools(command) => command.run(&self.connection, out).await,
-            Command::Timeouts(command) => command.run(&self.connection, out).await,
-            Command::Quotas(command) => command.run(&self.connection, out).await,
-            Command::Tenants(command) => command.run(&mut connect().await?).await,
-            Command::Workers(command) => command.run(&mut connect().await?).await,
-            Command::Load(command) => command.run(&mut connect().await?).await,
+            CliCommand::Completions(command) => command.run(),
+            CliCommand::Serve(command) => command.run(out).await,
+            CliCommand::Config(command) => command.run(out),
+            CliCommand::Migrate(command) => command.run(out).await,
+            CliCommand::Backup(command) => command.run(out).await,
+            CliCommand::Restore(command) => command.run(out).await,
+            CliCommand::Doctor(command) => command.run(&self.connection, out).await,
+            CliCommand::Bench(command) => command.run(out).await,
+            CliCommand::Chaos(command) => command.run(out).await,
+            CliCommand::Worker(command) => command.run(&self.connection, out).await,
+            CliCommand::Submit(command) => command.run(&mut connect().await?).await,
+            CliCommand::Get(command) => command.run(&mut connect().await?).await,
+            CliCommand::Jobs(command) => command.run(&mut connect().await?).await,
+            CliCommand::Watch(command) => command.run(&mut connect().await?).await,
+            CliCommand::Cancel(command) => command.run(&mut connect().await?).await,
+            CliCommand::Why(command) => command.run(&mut connect().await?).await,
+            CliCommand::Logs(command) => command.run(&mut connect().await?).await,
+            CliCommand::Dlq(command) => command.run(&mut connect().await?).await,
+            CliCommand::Approvals(command) => command.run(&mut connect().await?).await,
+            CliCommand::Release(command) => command.run(&mut connect().await?).await,
+            CliCommand::Policy(command) => command.run(&self.connection, out).await,
+            CliCommand::Audit(command) => command.run(&mut connect().await?).await,
+            CliCommand::Breaker(command) => command.run(&mut connect().await?).await,
+            CliCommand::Queues(command) => command.run(&mut connect().await?).await,
+            CliCommand::Top(command) => command.run(&connect().await?).await,
+            CliCommand::Health(command) => command.run(&mut connect().await?).await,
+            CliCommand::Schedule(command) => command.run(&self.connection, out).await,
+            CliCommand::Auth(command) => command.run(&self.connection, out).await,
+            CliCommand::Dag(command) => command.run(&self.connection, out).await,
+            CliCommand::Saga(command) => command.run(&self.connection, out).await,
+            CliCommand::Pools(command) => command.run(&self.connection, out).await,
+            CliCommand::Timeouts(command) => command.run(&self.connection, out).await,
+            CliCommand::Quotas(command) => command.run(&self.connection, out).await,
+            CliCommand::Tenants(command) => command.run(&mut connect().await?).await,
+            CliCommand::Workers(command) => command.run(&mut connect().await?).await,
+            CliCommand::Load(command) => command.run(&mut connect().await?).await,
         }
     }
 }

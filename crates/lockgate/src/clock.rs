@@ -49,7 +49,7 @@ pub(crate) struct KeptClock {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct GuardedBoot {
     boot: String,
     guard: ClockGuard,
 }
@@ -64,7 +64,7 @@ impl KeptClock {
     fn of(folder: &Path, settle: Duration, boot: Option<String>, wall: Arc<dyn Clock>, steady: Arc<dyn Steady>) -> Self {
         let path = folder.join(FILE);
         // Without it the wall clock is believed, as at the first start: a file that cannot be read is no reason not to start.
-        let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+        let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<GuardedBoot>(&bytes).ok());
         let kept = kept.filter(|kept| boot.as_ref() == Some(&kept.boot)).map(|kept| kept.guard);
         Self { clock: Arc::new(GuardedClock::new(wall, steady, settle, kept)), path, boot }
     }
@@ -78,7 +78,7 @@ impl KeptClock {
                 match self.write(guard) {
                     Ok(()) => kept = Some(guard),
                     Err(error) => {
-                        tracing::warn!(%error, path = %self.path.display(), "what is known of the clock could not be kept; trying again");
+                        tracing::warn!(%error, path = %self.path.display(), "clock state could not be saved; trying again");
                     }
                 }
             }
@@ -94,30 +94,30 @@ impl KeptClock {
     fn write(&self, guard: ClockGuard) -> std::io::Result<()> {
         let Some(boot) = self.boot.clone() else { return Ok(()) };
         let aside = self.path.with_extension(format!("json-{}", std::process::id()));
-        std::fs::write(&aside, serde_json::to_vec(&Kept { boot, guard })?)?;
+        std::fs::write(&aside, serde_json::to_vec(&GuardedBoot { boot, guard })?)?;
         std::fs::rename(aside, &self.path)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use lockgate_ports::memory::ManualClock;
+    use lockgate_model::ManualClock;
 
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3_600);
     const SETTLE: Duration = Duration::from_secs(600);
 
-    struct Still;
+    struct FixedSteady;
 
-    impl Steady for Still {
+    impl Steady for FixedSteady {
         fn elapsed(&self) -> Duration {
             HOUR
         }
     }
 
     fn opened(folder: &Path, boot: &str, wall: &Arc<ManualClock>) -> KeptClock {
-        KeptClock::of(folder, SETTLE, Some(boot.to_owned()), wall.clone(), Arc::new(Still))
+        KeptClock::of(folder, SETTLE, Some(boot.to_owned()), wall.clone(), Arc::new(FixedSteady))
     }
 
     #[test]

@@ -41,18 +41,18 @@ pub(crate) fn watched(endpoint: Endpoint, within: Duration) -> Endpoint {
 
 /// A channel whose calls have a deadline.
 #[derive(Clone, Debug)]
-pub(crate) struct Bounded {
+pub(crate) struct DeadlineChannel {
     channel: Channel,
     within: Duration,
 }
 
-impl Bounded {
+impl DeadlineChannel {
     pub(crate) const fn new(channel: Channel, within: Duration) -> Self {
         Self { channel, within }
     }
 }
 
-impl Service<Request<Body>> for Bounded {
+impl Service<Request<Body>> for DeadlineChannel {
     type Response = Response<Body>;
     type Error = StdError;
     type Future = BoxFuture<Self::Response, Self::Error>;

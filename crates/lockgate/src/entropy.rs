@@ -6,17 +6,17 @@ use parking_lot::Mutex;
 const BLOCK_BYTES: usize = 4096;
 
 pub(crate) struct SystemEntropy {
-    block: Mutex<Block>,
+    block: Mutex<EntropyBlock>,
 }
 
-struct Block {
+struct EntropyBlock {
     bytes: [u8; BLOCK_BYTES],
     used: usize,
 }
 
 impl Default for SystemEntropy {
     fn default() -> Self {
-        Self { block: Mutex::new(Block { bytes: [0; BLOCK_BYTES], used: BLOCK_BYTES }) }
+        Self { block: Mutex::new(EntropyBlock { bytes: [0; BLOCK_BYTES], used: BLOCK_BYTES }) }
     }
 }
 

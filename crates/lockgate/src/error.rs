@@ -134,7 +134,7 @@ impl CliError {
     /// The same for programs.
     pub(crate) fn json(&self) -> String {
         #[derive(Serialize)]
-        struct View<'a> {
+        struct ErrorView<'a> {
             code: &'a str,
             message: String,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ impl CliError {
             Self::Busy { again_in: Some(span), .. } => u64::try_from(span.as_millis()).ok(),
             _ => None,
         };
-        let view = View { code: self.code(), message: self.to_string(), hint: self.hint(), retry_after_ms };
+        let view = ErrorView { code: self.code(), message: self.to_string(), hint: self.hint(), retry_after_ms };
         serde_json::to_string(&view).unwrap_or_default()
     }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use v1::watch_job_response::Item;
 
 use crate::error::CliError;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// How long a server may be away before following gives up. A restart takes a second or two.
 const AWAY_MAX: Duration = Duration::from_secs(30);
@@ -16,7 +16,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// Calls `seen` for each event after number `after`, without gaps or doubles, and each progress report, until the job ends.
 /// The job as it ended.
 pub(crate) async fn follow(
-    session: &mut Session,
+    session: &mut CliSession,
     job_id: &str,
     mut after: u64,
     mut seen: impl FnMut(Item) -> Result<(), CliError>,
@@ -41,16 +41,16 @@ pub(crate) async fn follow(
 
 /// Repeats a call that may be repeated until a server that is away or busy answers it.
 pub(crate) async fn repeat<T>(
-    session: &mut Session,
-    call: impl AsyncFnMut(&mut Session) -> Result<T, CliError>,
+    session: &mut CliSession,
+    call: impl AsyncFnMut(&mut CliSession) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     repeat_with(Patience::default(), session, call).await
 }
 
 pub(crate) async fn repeat_with<T>(
     mut patience: Patience,
-    session: &mut Session,
-    mut call: impl AsyncFnMut(&mut Session) -> Result<T, CliError>,
+    session: &mut CliSession,
+    mut call: impl AsyncFnMut(&mut CliSession) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     loop {
         match call(session).await {
@@ -106,7 +106,7 @@ impl Patience {
 }
 
 async fn watch_once(
-    session: &mut Session,
+    session: &mut CliSession,
     job_id: &str,
     after: &mut u64,
     seen: &mut impl FnMut(Item) -> Result<(), CliError>,
@@ -128,7 +128,7 @@ async fn watch_once(
     Ok(())
 }
 
-async fn final_state(session: &mut Session, job_id: &str) -> Result<Option<v1::Job>, CliError> {
+async fn final_state(session: &mut CliSession, job_id: &str) -> Result<Option<v1::Job>, CliError> {
     let response = session.client.get_job(v1::GetJobRequest { job_id: job_id.to_owned() }).await;
     let job = session.answer(response)?;
     Ok(job.ended_at_ms.is_some().then_some(job))

@@ -8,11 +8,11 @@ use crate::output::Output;
 
 const SPIN_EVERY: Duration = Duration::from_millis(100);
 
-pub(crate) struct Live {
+pub(crate) struct LiveBar {
     bar: ProgressBar,
 }
 
-impl Live {
+impl LiveBar {
     pub(crate) fn new(out: Output, message: String) -> Self {
         let bar = if out.is_live() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         bar.set_style(ProgressStyle::default_spinner());

@@ -73,13 +73,13 @@ impl Tone {
 
 /// One cell of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
+pub(crate) struct TableCell {
     text: String,
     tone: Tone,
     right: bool,
 }
 
-impl Field {
+impl TableCell {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), tone: Tone::Plain, right: false }
     }
@@ -168,7 +168,7 @@ impl Output {
     }
 
     /// Aligned columns under a faint heading.
-    pub(crate) fn table(&self, headings: &[&str], rows: &[Vec<Field>]) -> String {
+    pub(crate) fn table(&self, headings: &[&str], rows: &[Vec<TableCell>]) -> String {
         let mut table = self.blank_table();
         let right = |column: usize| rows.first().and_then(|row| row.get(column)).is_some_and(|field| field.right);
         table.set_header(headings.iter().enumerate().map(|(column, heading)| {
@@ -176,13 +176,13 @@ impl Output {
             if right(column) { cell.set_alignment(CellAlignment::Right) } else { cell }
         }));
         for row in rows {
-            table.add_row(row.iter().map(Field::cell));
+            table.add_row(row.iter().map(TableCell::cell));
         }
         without_gap(&mut table)
     }
 
     /// Names on the left, values on the right.
-    pub(crate) fn fields(&self, fields: &[(&str, Field)]) -> String {
+    pub(crate) fn fields(&self, fields: &[(&str, TableCell)]) -> String {
         let mut table = self.blank_table();
         for (name, value) in fields {
             table.add_row([Cell::new(name).add_attribute(Attribute::Dim), value.cell()]);
@@ -217,8 +217,8 @@ impl Output {
         }
     }
 
-    pub(crate) fn relative_or_dash(&self, at: Option<Moment>) -> Field {
-        at.map_or_else(|| Field::text("-").toned(Tone::Faint), |at| Field::text(self.relative(at)))
+    pub(crate) fn relative_or_dash(&self, at: Option<Moment>) -> TableCell {
+        at.map_or_else(|| TableCell::text("-").toned(Tone::Faint), |at| TableCell::text(self.relative(at)))
     }
 
     /// `2026-01-31 08:00:00 UTC (3s ago)`.
@@ -291,8 +291,8 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_numbers_stand_right() {
         let rows = vec![
-            vec![Field::text("a"), Field::number(&5), Field::state("FAILED")],
-            vec![Field::text("long"), Field::number(&100), Field::state("SUCCEEDED")],
+            vec![TableCell::text("a"), TableCell::number(&5), TableCell::state("FAILED")],
+            vec![TableCell::text("long"), TableCell::number(&100), TableCell::state("SUCCEEDED")],
         ];
         let table = output(false).table(&["id", "count", "state"], &rows);
         assert_eq!(table, "ID    COUNT  STATE\na         5  FAILED\nlong    100  SUCCEEDED");
@@ -302,15 +302,15 @@ mod tests {
     fn colours_appear_only_where_they_are_wanted() {
         assert_eq!(output(false).state("FAILED"), "FAILED");
         assert_eq!(output(true).state("FAILED"), "\u{1b}[31mFAILED\u{1b}[0m");
-        let rows = vec![vec![Field::state("SUCCEEDED")]];
+        let rows = vec![vec![TableCell::state("SUCCEEDED")]];
         assert!(!output(false).table(&["state"], &rows).contains('\u{1b}'));
         assert!(output(true).table(&["state"], &rows).contains('\u{1b}'));
     }
 
     #[test]
     fn long_and_many_lined_texts_are_clipped_in_tables() {
-        assert_eq!(Field::clipped("short").text, "short");
-        assert_eq!(Field::clipped("first\nsecond").text, "first…");
-        assert_eq!(Field::clipped(&"x".repeat(99)).text.chars().count(), CELL_CHARS_MAX + 1);
+        assert_eq!(TableCell::clipped("short").text, "short");
+        assert_eq!(TableCell::clipped("first\nsecond").text, "first…");
+        assert_eq!(TableCell::clipped(&"x".repeat(99)).text.chars().count(), CELL_CHARS_MAX + 1);
     }
 }

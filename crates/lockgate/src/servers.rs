@@ -5,7 +5,7 @@ mod tls;
 use std::sync::Arc;
 
 use clap::Args;
-use lockgate_nats::{Health, NatsBus};
+use lockgate_nats::{ConnectionHealth, NatsBus};
 use lockgate_ports::Entropy;
 use lockgate_postgres::PostgresStore;
 use lockgate_redis::{MarkLives, RedisCounters, RedisGuard, RedisLanes};
@@ -63,7 +63,7 @@ pub(crate) struct ServerArgs {
 }
 
 /// Their addresses, which may have passwords: nothing prints them.
-pub(crate) struct Servers {
+pub(crate) struct ServerAddresses {
     database: String,
     redis: String,
     nats: Vec<String>,
@@ -86,11 +86,11 @@ impl ServerArgs {
     }
 
     /// All of them or none: the ready queues of one process cannot stand beside those of another.
-    pub(crate) fn shared(&self) -> Result<Option<Servers>, CliError> {
+    pub(crate) fn shared(&self) -> Result<Option<ServerAddresses>, CliError> {
         let nats = Some(self.nats_url.as_slice()).filter(|urls| urls.iter().any(|url| !url.is_empty()));
         match (filled(&self.database_url), filled(&self.redis_url), nats) {
             (None, None, None) => Ok(None),
-            (Some(database), Some(redis), Some(nats)) => Ok(Some(Servers {
+            (Some(database), Some(redis), Some(nats)) => Ok(Some(ServerAddresses {
                 database: database.to_owned(),
                 redis: redis.to_owned(),
                 nats: nats.to_vec(),
@@ -136,7 +136,7 @@ fn filled(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|value| !value.is_empty())
 }
 
-impl Servers {
+impl ServerAddresses {
     /// The Store, brought up to date first: replicas that start together take turns.
     pub(crate) async fn store(&self) -> Result<PostgresStore, CliError> {
         let options = self.database().await.map_err(unusable)?;
@@ -149,7 +149,7 @@ impl Servers {
         let options = self.redis().map_err(unusable)?;
         match RedisLanes::connect(&options).await {
             Err(error @ lockgate_redis::ConnectError::Unreachable(_)) => {
-                tracing::warn!(%error, "nothing can be claimed until Redis is there");
+                tracing::warn!(%error, "Redis unreachable: no jobs are claimed until it answers");
                 RedisLanes::new(&options).map_err(unusable)
             }
             connected => connected.map_err(unusable),
@@ -170,16 +170,16 @@ impl Servers {
         let options = self.nats().map_err(unusable)?;
         let bus = NatsBus::connect(&options, entropy).await.map_err(unusable)?;
         // A connection that is tried for ever does not say why it fails; one that is tried once does.
-        if bus.health() != Health::Connected
+        if bus.health() != ConnectionHealth::Connected
             && let Err(error) = lockgate_nats::examine(&options).await
         {
-            tracing::warn!(%error, "jobs start later than they could until NATS is there");
+            tracing::warn!(%error, "NATS unreachable: jobs start with delay until it answers");
         }
         Ok(bus)
     }
 
-    pub(crate) async fn database(&self) -> Result<lockgate_postgres::Options, lockgate_postgres::ConnectError> {
-        lockgate_postgres::Options::of(&self.database, &self.tls.database, self.clear).await
+    pub(crate) async fn database(&self) -> Result<lockgate_postgres::ConnectOptions, lockgate_postgres::UnusableDatabase> {
+        lockgate_postgres::ConnectOptions::of(&self.database, &self.tls.database, self.clear).await
     }
 
     pub(crate) fn redis(&self) -> Result<lockgate_redis::Options, lockgate_redis::ConnectError> {
@@ -213,13 +213,13 @@ impl Servers {
     }
 }
 
-pub(crate) async fn migrate(options: &lockgate_postgres::Options) -> Result<(), CliError> {
+pub(crate) async fn migrate(options: &lockgate_postgres::ConnectOptions) -> Result<(), CliError> {
     lockgate_postgres::migrate(options).await.map_err(unusable)
 }
 
 /// The database alone.
-pub(crate) async fn database(url: &str, tls: &Tls, clear: Clear) -> Result<lockgate_postgres::Options, CliError> {
-    lockgate_postgres::Options::of(url, tls, clear).await.map_err(unusable)
+pub(crate) async fn database(url: &str, tls: &Tls, clear: Clear) -> Result<lockgate_postgres::ConnectOptions, CliError> {
+    lockgate_postgres::ConnectOptions::of(url, tls, clear).await.map_err(unusable)
 }
 
 /// The texts say what to do.

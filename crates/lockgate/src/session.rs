@@ -18,7 +18,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::{Code, Request, Response, Status};
 
 use crate::cli::Connection;
-use crate::deadline::{self, Bounded};
+use crate::deadline::{self, DeadlineChannel};
 use crate::error::{CliError, innermost};
 use crate::output::Output;
 
@@ -27,20 +27,20 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A channel on which every request has a deadline and says who calls.
-type Line = InterceptedService<Bounded, Identity>;
+type ClientChannel = InterceptedService<DeadlineChannel, CallerHeaders>;
 
-pub(crate) type Client = SchedulerClient<Line>;
+pub(crate) type Client = SchedulerClient<ClientChannel>;
 
 /// Who calls, sent with every request.
 #[derive(Clone, Debug)]
-pub(crate) struct Identity {
+pub(crate) struct CallerHeaders {
     tenant: Option<MetadataValue<Ascii>>,
     actor: Option<MetadataValue<Ascii>>,
     actor_type: Option<MetadataValue<Ascii>>,
     bearer: Bearer,
 }
 
-impl Interceptor for Identity {
+impl Interceptor for CallerHeaders {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let names = ["x-lockgate-tenant", "x-lockgate-actor", "x-lockgate-actor-type"];
         for (name, value) in names.into_iter().zip([&self.tenant, &self.actor, &self.actor_type]) {
@@ -53,18 +53,18 @@ impl Interceptor for Identity {
 }
 
 /// What every command needs.
-pub(crate) struct Session {
+pub(crate) struct CliSession {
     pub(crate) client: Client,
     pub(crate) out: Output,
     pub(crate) server: String,
-    line: Line,
+    line: ClientChannel,
 }
 
-impl Session {
+impl CliSession {
     pub(crate) async fn connect(connection: &Connection, out: Output) -> Result<Self, CliError> {
         let access = connection.access()?;
         let wrong = |error: AccessError| CliError::Usage(error.to_string());
-        let identity = Identity {
+        let identity = CallerHeaders {
             tenant: header("tenant", connection.tenant.as_deref())?,
             actor: header("actor", connection.actor.as_deref())?,
             actor_type: header("actor-type", connection.actor_type.as_deref())?,
@@ -80,40 +80,40 @@ impl Session {
             .await
             .map_err(|_| unreachable("the server did not answer the handshake in time".to_owned()))?
             .map_err(|error| unreachable(innermost(&error)))?;
-        let line = InterceptedService::new(Bounded::new(channel, within), identity);
+        let line = InterceptedService::new(DeadlineChannel::new(channel, within), identity);
         let client = SchedulerClient::new(line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX);
         Ok(Self { client, out, server: connection.server.clone(), line })
     }
 
-    pub(crate) fn access(&self) -> AccessClient<Line> {
+    pub(crate) fn access(&self) -> AccessClient<ClientChannel> {
         AccessClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn approvals(&self) -> ApprovalsClient<Line> {
+    pub(crate) fn approvals(&self) -> ApprovalsClient<ClientChannel> {
         ApprovalsClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn admin(&self) -> AdminClient<Line> {
+    pub(crate) fn admin(&self) -> AdminClient<ClientChannel> {
         AdminClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn monitor(&self) -> MonitorClient<Line> {
+    pub(crate) fn monitor(&self) -> MonitorClient<ClientChannel> {
         MonitorClient::new(self.line.clone())
     }
 
-    pub(crate) fn pools(&self) -> PoolsClient<Line> {
+    pub(crate) fn pools(&self) -> PoolsClient<ClientChannel> {
         PoolsClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn orchestrator(&self) -> OrchestratorClient<Line> {
+    pub(crate) fn orchestrator(&self) -> OrchestratorClient<ClientChannel> {
         OrchestratorClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn schedules(&self) -> SchedulesClient<Line> {
+    pub(crate) fn schedules(&self) -> SchedulesClient<ClientChannel> {
         SchedulesClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    pub(crate) fn kernel(&self) -> SafetyKernelClient<Line> {
+    pub(crate) fn kernel(&self) -> SafetyKernelClient<ClientChannel> {
         SafetyKernelClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::FalseyValueParser;
 use lockgate_otlp::{Exporter, Protocol, Sampler, Settings};
-use lockgate_tls::{Files, Names};
+use lockgate_tls::{FileNames, TlsPaths};
 
 use crate::error::CliError;
 
 const TRACES: &str = "Traces";
 /// What operators call the files.
-const NAMES: Names = Names { ca: "--otlp-ca", cert: "--otlp-client-cert", key: "--otlp-client-key" };
+const NAMES: FileNames = FileNames { ca: "--otlp-ca", cert: "--otlp-client-cert", key: "--otlp-client-key" };
 
 #[derive(Args, Debug)]
 pub(crate) struct SpanArgs {
@@ -121,7 +121,7 @@ impl SpanArgs {
         };
         let usage = |error: &dyn std::fmt::Display| CliError::Usage(format!("spans: {error}"));
         let files =
-            Files { ca: self.otlp_ca.clone(), cert: self.otlp_client_cert.clone(), key: self.otlp_client_key.clone() };
+            TlsPaths { ca: self.otlp_ca.clone(), cert: self.otlp_client_cert.clone(), key: self.otlp_client_key.clone() };
         let tls = files.read(NAMES).map_err(|error| usage(&error))?;
         let settings = Settings::new(address, whole, self.otlp_protocol, tls).map_err(|error| usage(&error))?;
         let headers = self.otlp_headers.as_ref().map_or("", |headers| &headers.0);

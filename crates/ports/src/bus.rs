@@ -23,7 +23,7 @@ impl Bell {
         Self::Job(JobId::new(id.as_str()))
     }
 
-    /// Rows of sessions changed. Rings like a job too, under a name that nobody can choose.
+    /// Rows of sessions changed. Rings like a job too, under a reserved name.
     pub fn sessions() -> Self {
         Self::Job(JobId::new(SESSIONS))
     }
@@ -94,7 +94,7 @@ impl Overheard {
         Self(rings)
     }
 
-    /// The next batch. Whoever listens too slowly misses some: rings may be lost. Never ends. Safe to use in `select!`.
+    /// The next batch. A slow listener misses some: rings may be lost. Never ends. Safe to use in `select!`.
     pub async fn next(&mut self) -> Arc<[JobId]> {
         loop {
             match self.0.recv().await {
@@ -106,7 +106,7 @@ impl Overheard {
     }
 }
 
-/// Hears rings of one bell; rings that come while nobody waits are kept as one.
+/// Hears rings of one bell; rings that come while the ear is not polled are kept as one.
 pub struct Ear {
     notify: Arc<Notify>,
     _until_drop: Box<dyn Send + Sync>,

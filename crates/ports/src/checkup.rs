@@ -14,7 +14,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     Good,
-    /// Works, and somebody should know.
+    /// Works, and an operator should know.
     Notice,
     /// A promise is not kept like this.
     Bad,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::clock_guard::{ClockGuard, Jump, Turn};
+use lockgate_core::clock_guard::{ClockChange, ClockGuard, Jump};
 use lockgate_core::time::Timestamp;
 use parking_lot::Mutex;
 
@@ -37,16 +37,16 @@ pub struct ClockState {
 }
 
 impl ClockState {
-    pub fn count(&mut self, turn: Option<Turn>) {
+    pub fn count(&mut self, turn: Option<ClockChange>) {
         match turn {
-            Some(Turn::Jumped(_)) => self.jumps += 1,
-            Some(Turn::Followed(by)) => {
+            Some(ClockChange::Jumped(_)) => self.jumps += 1,
+            Some(ClockChange::Followed(by)) => {
                 // One that is followed as soon as it is seen was not counted yet.
                 self.jumps += u64::from(self.settle.is_zero());
                 self.followed += 1;
                 self.last_followed_ms = by;
             }
-            Some(Turn::Returned) | None => {}
+            Some(ClockChange::Returned) | None => {}
         }
     }
 }

@@ -1,28 +1,29 @@
 //! Small things that all replicas share: circuit breakers, velocity windows, totals that operators read, locks that only save
 //! work, and what is known of workers.
 //!
-//! They protect and inform, they promise nothing: whoever finds them away goes on with what its own process knows.
+//! They protect and inform, they promise nothing: a caller that cannot reach them goes on with what its own process knows.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
-use lockgate_core::rate::Rate;
+use lockgate_core::rate::{Rate, RateGrant};
 
 #[cfg(doc)]
 use crate::registry::SEEN_LIFE;
 use crate::registry::WorkersSnapshot;
 
-/// A queue that is shown is never longer than this: whoever looks has long been alarmed.
+/// A queue that is shown is never longer than this: alerts fire long before.
 pub const LENGTH_MAX: u64 = 10_000;
-/// What nobody shows anew is not true any more.
+/// An entry that is not renewed no longer holds.
 pub const LENGTH_LIFE: Duration = Duration::from_secs(60);
 
 #[async_trait]
 pub trait Counters: Send + Sync {
     /// Asks a breaker to let one call through, and how it stands then. All replicas give it the same settings.
-    async fn ask(&self, breaker: &str, settings: &BreakerSettings) -> Result<(Asked, Standing), CountersAway>;
+    async fn ask(&self, breaker: &str, settings: &BreakerSettings)
+    -> Result<(BreakerAnswer, BreakerStanding), CountersAway>;
 
     /// What became of a call that was let through, and how the breaker stands then. A ticket from before the latest change
     /// of state changes nothing.
@@ -32,10 +33,10 @@ pub trait Counters: Send + Sync {
         settings: &BreakerSettings,
         ticket: Ticket,
         outcome: CallOutcome,
-    ) -> Result<Standing, CountersAway>;
+    ) -> Result<BreakerStanding, CountersAway>;
 
     /// How a breaker stands. Changes nothing.
-    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<Standing, CountersAway>;
+    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<BreakerStanding, CountersAway>;
 
     /// Adds to a total. An error leaves open whether it was added.
     async fn add(&self, total: &str, by: u64) -> Result<(), CountersAway>;
@@ -46,7 +47,7 @@ pub trait Counters: Send + Sync {
 
     /// Takes a token for each of `want` from every one of these buckets, in one round trip: for as many as all of them have
     /// tokens for. A bucket begins full.
-    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway>;
+    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<RateGrant, CountersAway>;
 
     /// Takes each of these locks that is free, or keeps it if `holder` has it: for `ttl` from now. Which of them it has then. They
     /// only save work: two who believe that they hold one do the same thing twice.
@@ -71,7 +72,7 @@ pub trait Counters: Send + Sync {
 
 /// The answer to a wish to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum BreakerAnswer {
     Go(Ticket),
     /// Asking again makes sense after this time.
     Refused {
@@ -87,7 +88,7 @@ pub enum CallOutcome {
 
 /// A shared breaker at the moment of the answer. Spans instead of times: clocks of replicas differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct BreakerStanding {
     pub state: BreakerState,
     /// In a row while closed; the whole budget otherwise.
     pub failures: u32,
@@ -106,23 +107,6 @@ pub struct VelocityAsk {
     pub visit: Visit,
 }
 
-/// What buckets gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
-    pub granted: u32,
-    /// When all buckets have a token again, if one of them has none now.
-    pub again_in: Duration,
-    /// The place of the bucket that had the fewest tokens, if that was fewer than were wanted.
-    pub short: Option<usize>,
-}
-
-impl Grant {
-    /// Where nothing is counted.
-    pub const fn all(want: u32) -> Self {
-        Self { granted: want, again_in: Duration::ZERO, short: None }
-    }
-}
-
 /// What a question does to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
@@ -132,7 +116,7 @@ pub enum Visit {
     Look,
 }
 
-/// The counters did not answer in time. Nobody waits for them: go on with what this process knows.
+/// The counters did not answer in time. The caller does not wait: go on with what this process knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shared counters do not answer ({0}); this process goes on with its own until they do")]
 pub struct CountersAway(pub Arc<str>);

@@ -34,7 +34,7 @@ pub trait Kernel: Send + Sync {
         InputPolicy::CLOSED
     }
 
-    /// The circuit breakers between here and whoever decides; none in process.
+    /// The circuit breakers between this process and the safety kernel; none if the kernel is in this process.
     fn breakers(&self) -> Vec<BreakerView> {
         Vec::new()
     }
@@ -44,7 +44,7 @@ pub trait Kernel: Send + Sync {
         Vec::new()
     }
 
-    /// Whether somebody else decides: the Store then follows the kernel, not the kernel the Store.
+    /// Whether an external kernel decides: the Store then follows the kernel, not the kernel the Store.
     fn is_elsewhere(&self) -> bool {
         false
     }
@@ -59,31 +59,31 @@ pub trait Kernel: Send + Sync {
     /// remembers of its policy counts while it is silent.
     fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>>;
 
-    /// The Store says that nobody ever activated a policy: the built-in one is in force. Before either is said, nothing is
+    /// The Store has never had an activated policy: the built-in one is in force. Before either is said, nothing is
     /// decided and no result comes out.
     fn adopt_builtin(&self) {}
 
     /// What the metadata alone says about results, in order. On the way of every result: answers at once.
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep>;
 
-    /// Whether anybody can look at contents now. False while the circuit breaker on the way is open.
+    /// Whether a scanner can be reached now. False while the circuit breaker on the way is open.
     fn scans(&self) -> bool {
         true
     }
 
-    /// What happens to a result whose content nobody can look at.
+    /// What happens to a result whose content no scanner can read now.
     fn output_fail_mode(&self, _request: &JobRequest) -> FailMode {
         FailMode::Closed
     }
 
-    /// What the content says. None: nobody could look; the scan stays owed.
+    /// What the content says. None: no scanner answered; the scan stays owed.
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict>;
 
     /// Text that leaves with an attempt (errors, progress, log lines) without what must not come out.
     fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str>;
 }
 
-/// A policy that somebody else decides by.
+/// The policy of an external safety kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
     pub id: Arc<str>,
@@ -123,7 +123,7 @@ pub struct BreakerMove {
 /// Whose calls a breaker counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Those of this process, and nobody meant it otherwise.
+    /// Those of this process, as configured.
     Alone,
     /// Those of all replicas.
     Shared,

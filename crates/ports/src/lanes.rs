@@ -16,7 +16,7 @@ pub trait Lanes: Send + Sync {
     /// change go on. `held` are the attempts that workers hold: those that no limit counted until now are not known here.
     ///
     /// Lanes that several processes share change with the first of them; see [`Adopted`].
-    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted;
+    async fn adopt(&self, layout: LaneLayout, held: Vec<Hold>) -> Adopted;
 
     /// How far what is known here can be relied on.
     async fn condition(&self) -> Condition {
@@ -24,16 +24,16 @@ pub trait Lanes: Send + Sync {
     }
 
     /// Makes SCHEDULED, due jobs claimable. Idempotent: a job that waits or is claimed already is left as it is.
-    /// An offer that finds its window full only counts; [`hungry`](Self::hungry) asks for it again later.
+    /// An offer that finds its window full only counts; [`refill_requests`](Self::refill_requests) asks for it again later.
     async fn offer(&self, jobs: Vec<Arc<Job>>);
 
-    /// Answers one [`Hungry`] with the Store's next rows of that lane.
-    async fn feed(&self, page: Page);
+    /// Answers one [`RefillRequest`] with the Store's next rows of that lane.
+    async fn refill(&self, page: Refill);
 
     /// Takes the best heads for the free seats, and their limits, in one atomic step. Never more than the seats ask for,
-    /// never more than a limit has room for. A lane whose limit is full waits for that limit, and delays nobody else. When
+    /// never more than a limit has room for. A lane whose limit is full waits for that limit, and delays no other lane. When
     /// room appears it is offered to the lanes that wait, tenant by tenant in the order in which they came; of each priority
-    /// and kind of worker to as many as there is room for, because nobody knows which worker will ask first.
+    /// and kind of worker to as many as there is room for, because it is not known which worker will ask first.
     ///
     /// Only claims let time pass: what a rate held back is claimable, and in [`demand`](Self::demand), from the first claim
     /// on whose `now` reached [`Claimed::again_at`]. One without seats will do.
@@ -43,7 +43,7 @@ pub trait Lanes: Send + Sync {
     /// was claimed again since.
     async fn settle(&self, settlements: Vec<Settlement>);
 
-    /// What could be claimed now if somebody had room for it: jobs whose limits are full are left out. What no pool may take
+    /// What could be claimed now if a worker had room for it: jobs whose limits are full are left out. What no pool may take
     /// is listed too, and never claimed. Costs what the list is long.
     async fn demand(&self) -> Result<Vec<Demand>, LanesAway>;
 
@@ -67,12 +67,12 @@ pub trait Lanes: Send + Sync {
     async fn shares(&self, limit: usize) -> Result<Vec<TenantShare>, LanesAway>;
 
     /// How many jobs were claimed from the lanes of each pool since the pools were adopted; nothing where none was.
-    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway>;
+    async fn claimed_total(&self) -> Result<Vec<(PoolName, u64)>, LanesAway>;
 
     /// Lanes whose window runs low while the Store has more. Every ask is new: one that was made before and never
     /// answered, because the Store failed for instance, is simply made again, and its late answer is ignored. One
     /// loop per process asks; of several processes that share lanes, one at a time is told of a lane.
-    async fn hungry(&self) -> Vec<Hungry>;
+    async fn refill_requests(&self) -> Vec<RefillRequest>;
 
     /// Sub-queues with waiting jobs, deepest first; at most `limit`.
     async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway>;
@@ -84,7 +84,7 @@ pub trait Lanes: Send + Sync {
 
 /// By which rules jobs wait.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct LaneLayout {
     /// Grows with every change of the pools in force; 0 before there was one.
     pub version: u64,
     pub pools: Arc<Pools>,
@@ -211,7 +211,7 @@ pub enum Settlement {
     /// worker can answer, or the attempt may be released before it holds anything. It counts even if the claim was forgotten.
     Sent { lane: LaneKey, key: ReadyKey, token: AttemptToken },
     /// Gone some other way: it does not wait any more, whether it was claimed or still in the lane. Its limits are
-    /// free, and its rates not charged. Whoever only knows of its own claim says its number, and ends no later one.
+    /// free, and its rates not charged. A caller that knows only its own claim gives its number, and so ends no later claim.
     Gone { lane: LaneKey, key: ReadyKey, claim: Option<u64> },
     /// The claim with this number came to nothing: back to its place, its limits are free and its rates not charged.
     Returned { lane: LaneKey, key: ReadyKey, claim: u64, job: Arc<Job> },
@@ -219,7 +219,7 @@ pub enum Settlement {
 
 /// Ask the Store for `limit` rows of `lane` after `after`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hungry {
+pub struct RefillRequest {
     pub lane: LaneKey,
     pub after: Option<ReadyKey>,
     pub limit: usize,
@@ -227,10 +227,10 @@ pub struct Hungry {
     pub ticket: u64,
 }
 
-/// The Store's answer to a [`Hungry`].
+/// The Store's answer to a [`RefillRequest`].
 #[derive(Clone, Debug)]
-pub struct Page {
-    pub asked: Hungry,
+pub struct Refill {
+    pub asked: RefillRequest,
     pub jobs: Vec<Arc<Job>>,
 }
 
@@ -240,7 +240,7 @@ pub struct LaneDepth {
     pub pool: Option<PoolName>,
     pub lane: LaneKey,
     pub waiting: u64,
-    /// Those of them that nobody has claimed.
+    /// Those of them that are not claimed.
     pub unclaimed: u64,
     /// A limit holds them back.
     pub limited: bool,

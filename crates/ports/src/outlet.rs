@@ -13,7 +13,7 @@ pub trait Outlet: Send + Sync {
     fn away(&self) -> Option<String>;
 
     /// Delivers rows for sinks that it serves: those of a job in the order of their ids, so that none overtakes one that
-    /// failed. A row that is delivered again can be recognised by whoever gets it.
+    /// failed. A row that is delivered again can be recognised by its receiver.
     async fn deliver(&self, rows: Vec<OutboxRow>) -> Delivered;
 }
 

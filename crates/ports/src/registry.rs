@@ -11,7 +11,7 @@ use lockgate_core::worker::{Load, WorkerProfile};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-/// What nobody has confirmed for this long is not true any more.
+/// An entry that was not confirmed for this long no longer holds.
 pub const SEEN_LIFE: Duration = Duration::from_secs(30);
 
 /// Most attempts on their way out that are told of one worker, so that what is said of it fits into a message.
@@ -38,6 +38,9 @@ pub struct Sighting {
     /// Grows with everything that a process says of its workers: messages may overtake each other.
     #[serde(default)]
     pub said: u64,
+    /// Grows with every job that its process claims for it; none from a process that does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed: Option<u64>,
     /// Attempts that no longer count and that it has not let go of: what they took of limits is not free. No more of them than
     /// [`LEAVING_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -65,7 +68,7 @@ impl Sightings {
         Self(seen)
     }
 
-    /// The next batch. Whoever listens too slowly misses some. Never ends. Safe to use in `select!`.
+    /// The next batch. A slow listener misses some. Never ends. Safe to use in `select!`.
     pub async fn next(&mut self) -> Arc<[Sighting]> {
         loop {
             match self.0.recv().await {

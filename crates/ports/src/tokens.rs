@@ -1,4 +1,4 @@
-//! Bearer tokens that somebody else issued.
+//! Bearer tokens of an external issuer.
 
 use async_trait::async_trait;
 use lockgate_core::access::Identity;

@@ -4,7 +4,7 @@ use lockgate_core::request::NewJob;
 use lockgate_engine::NewChild;
 
 use crate::client::TOPICS;
-use crate::plan::Plan;
+use crate::plan::JobScript;
 
 /// One bit for the rounds, two for how many there are, four for what each of them does. What is left of the number is for those
 /// that are parents themselves: it runs out, and so do they.
@@ -34,13 +34,13 @@ impl Brood {
 
     fn child(self, key: String, does: u32) -> NewChild {
         let plan = match does {
-            0..9 => Plan::Succeed,
-            9 | 10 => Plan::Flaky(1),
-            11 => Plan::AlwaysFail,
-            12 => Plan::Fatal,
-            13 => Plan::Snooze(1),
-            14 => Plan::Parent(Self(self.0 >> OWN_BITS)),
-            _ => Plan::Hang,
+            0..9 => JobScript::Succeed,
+            9 | 10 => JobScript::Flaky(1),
+            11 => JobScript::AlwaysFail,
+            12 => JobScript::Fatal,
+            13 => JobScript::Snooze(1),
+            14 => JobScript::Parent(Self(self.0 >> OWN_BITS)),
+            _ => JobScript::Hang,
         };
         let topic = TOPICS[does as usize % TOPICS.len()].to_owned();
         let job = NewJob { topic, payload: Some(plan.encode()), timeout_ms: Some(TIMEOUT_MS), ..NewJob::default() };

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, JobEvent, JobState, Reason};
-use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, Jobs, Upkeep};
+use lockgate_ports::{DeadLetterQuery, JobDetail, JobQuery, JobStore, Upkeep};
 
 use crate::clock::BASE;
 use crate::trail::Trail;
-use crate::world::{Summary, World};
+use crate::world::{SimWorld, Summary};
 use crate::{ends, families, flow, outputs, sagas, times};
 
 /// A promise was broken. `rule` is an invariant's id or name.
@@ -36,7 +36,7 @@ pub(crate) fn ensure(holds: bool, rule: &'static str, detail: impl FnOnce() -> S
     if holds { Ok(()) } else { Err(Violation::new(rule, detail())) }
 }
 
-pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
+pub(crate) async fn all(world: &SimWorld) -> Result<Summary, Violation> {
     world.witness.testify().await?;
     let (acknowledged, executions, broken) = {
         let ledger = world.ledger.lock();
@@ -79,13 +79,13 @@ pub(crate) async fn all(world: &World) -> Result<Summary, Violation> {
 }
 
 /// While faults were on, because nothing was heard of its worker.
-fn was_lost(world: &World, event: &JobEvent) -> bool {
+fn was_lost(world: &SimWorld, event: &JobEvent) -> bool {
     let silent = event.kind == EventKind::AttemptLost && event.reason == Some(Reason::AgentLost);
     silent && event.at < BASE + world.chaos
 }
 
 /// What workers did, compared with what is said of it.
-fn work(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
+fn work(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     let ledger = world.ledger.lock();
     for event in detail.events.iter().filter(|event| event.kind == EventKind::Succeeded) {
         let attempt = event.late_of.unwrap_or(event.attempt);
@@ -104,12 +104,12 @@ fn work(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> 
 
 /// How late a deadline may be enforced: a server may be away for 15 seconds, and then another one too. Where there are several,
 /// all of them may be cut off or stand still as well.
-pub(crate) fn deadline_slack(world: &World) -> Duration {
+pub(crate) fn deadline_slack(world: &SimWorld) -> Duration {
     Duration::from_secs(if world.ground.shared.is_some() { 100 } else { 60 })
 }
 
 /// Says what still waits when nothing should.
-pub(crate) async fn stuck(world: &World) -> Violation {
+pub(crate) async fn stuck(world: &SimWorld) -> Violation {
     let mut query = JobQuery { limit: 1_000, ..JobQuery::default() };
     let mut waiting = Vec::new();
     while let Ok(page) = world.disk.list(query.clone()).await {
@@ -170,7 +170,7 @@ fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     ensure(dispatched.is_sorted_by(|a, b| a < b), "A-3 an attempt is dispatched once", told)
 }
 
-async fn letters(world: &World) -> BTreeMap<JobId, JobState> {
+async fn letters(world: &SimWorld) -> BTreeMap<JobId, JobState> {
     let mut query = DeadLetterQuery { limit: 1_000, ..DeadLetterQuery::default() };
     let mut letters = BTreeMap::new();
     while let Ok(page) = world.disk.dead_letters(query.clone()).await {

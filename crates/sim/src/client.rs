@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use crate::check::Violation;
 use crate::faults::Fault;
-use crate::plan::Plan;
-use crate::world::World;
+use crate::plan::JobScript;
+use crate::world::SimWorld;
 use crate::{flow, outputs, sagas, times};
 
 pub(crate) const TOPICS: [&str; 3] = ["sim.a", "sim.b", "sim.c"];
 
-pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
+pub(crate) async fn run(world: Arc<SimWorld>, number: u64, how_long: Duration) {
     let caller = Caller::new(format!("tenant-{number}"), "client");
     let end = Instant::now() + how_long;
     let mut serial = 0;
@@ -47,7 +47,7 @@ pub(crate) async fn run(world: Arc<World>, number: u64, how_long: Duration) {
 }
 
 /// Sometimes a client goes away in the middle of a call.
-pub(crate) async fn hang_up(world: &World) {
+pub(crate) async fn hang_up(world: &SimWorld) {
     if !world.faults.inject(100, Fault::CallDropped) {
         return std::future::pending().await;
     }
@@ -58,13 +58,13 @@ pub(crate) async fn hang_up(world: &World) {
 fn keyed(caller: &Caller, key: u64) -> NewJob {
     NewJob {
         topic: TOPICS[usize::try_from(key % 3).unwrap_or(0)].to_owned(),
-        payload: Some(Plan::Succeed.encode()),
+        payload: Some(JobScript::Succeed.encode()),
         idempotency_key: Some(format!("key-{}-{key}", caller.tenant)),
         ..NewJob::default()
     }
 }
 
-fn draw(world: &World, caller: &Caller, serial: u64) -> NewJob {
+fn draw(world: &SimWorld, caller: &Caller, serial: u64) -> NewJob {
     let faults = &world.faults;
     if faults.chance(150) {
         return keyed(caller, faults.below(20));
@@ -73,7 +73,7 @@ fn draw(world: &World, caller: &Caller, serial: u64) -> NewJob {
     NewJob {
         job_id: Some(format!("{}.{serial}", caller.tenant)),
         topic: TOPICS[usize::try_from(faults.below(3)).unwrap_or(0)].to_owned(),
-        payload: Some(Plan::draw(faults).encode()),
+        payload: Some(JobScript::draw(faults).encode()),
         priority: Some(Priority::ALL[usize::try_from(faults.below(4)).unwrap_or(0)]),
         max_attempts: faults.chance(300).then(|| 1 + u32::try_from(faults.below(5)).unwrap_or(0)),
         timeout_ms: Some(2_000 + faults.below(15_000)),
@@ -84,7 +84,7 @@ fn draw(world: &World, caller: &Caller, serial: u64) -> NewJob {
 }
 
 /// Repeats the whole batch until every job is acknowledged or refused. The ids make repeating harmless.
-pub(crate) async fn submit(world: &World, caller: &Caller, jobs: Vec<NewJob>) {
+pub(crate) async fn submit(world: &SimWorld, caller: &Caller, jobs: Vec<NewJob>) {
     for _ in 0..20 {
         let process = world.process().await;
         let answered = tokio::select! {
@@ -112,7 +112,7 @@ pub(crate) async fn submit(world: &World, caller: &Caller, jobs: Vec<NewJob>) {
     }
 }
 
-async fn cancel_one(world: &World, caller: &Caller) {
+async fn cancel_one(world: &SimWorld, caller: &Caller) {
     let id = {
         let mut ledger = world.ledger.lock();
         let mine: Vec<JobId> =
@@ -136,7 +136,7 @@ async fn cancel_one(world: &World, caller: &Caller) {
     }
 }
 
-async fn replay(world: &World, caller: &Caller) {
+async fn replay(world: &SimWorld, caller: &Caller) {
     let filter = DeadLetterQuery { tenant: Some(caller.tenant.clone()), ..DeadLetterQuery::default() };
     let limit = Some(1 + usize::try_from(world.faults.below(3)).unwrap_or(0));
     let process = world.process().await;

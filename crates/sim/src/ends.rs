@@ -12,7 +12,7 @@ use lockgate_ports::JobDetail;
 
 use crate::check::{Violation, ensure, is_end, tell};
 use crate::people::{ANSWER_WITHIN, ASKED, DENIED};
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// Failures that end a job whose client named no number.
 const ATTEMPTS: u32 = 3;
@@ -55,7 +55,7 @@ impl Spent {
     }
 }
 
-pub(crate) fn check(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
+pub(crate) fn check(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     let told = || format!("{id}: {}", tell(&detail.events));
     let request = &detail.job.request;
     let mut spent = Spent::default();
@@ -98,7 +98,7 @@ fn within_budgets(spent: Spent, end: &JobEvent, request: &JobRequest, life: &[Jo
 }
 
 /// Whether somebody or something gave this reason. What workers said is held against the events as they are written.
-fn is_so(world: &World, id: &JobId, request: &JobRequest, life: &[JobEvent], end: &JobEvent) -> bool {
+fn is_so(world: &SimWorld, id: &JobId, request: &JobRequest, life: &[JobEvent], end: &JobEvent) -> bool {
     let last = |kind: EventKind| life.iter().rev().find(|event| event.kind == kind);
     let ledger = world.ledger.lock();
     match (end.kind, end.reason) {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, Job, JobEvent, JobState};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Jobs, StoreError};
+use lockgate_ports::{JobStore, StoreError};
 use tokio::time::Instant;
 
 use crate::check::{Violation, deadline_slack, ensure};
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// Without faults, who ended badly is done with its children by then.
 const DISOWNED_WITHIN: Duration = Duration::from_secs(60);
@@ -19,7 +19,7 @@ fn unread(error: &StoreError) -> Violation {
 }
 
 /// F-3: whoever ended badly has seen to its children, also if it was not there any more when the next process began.
-pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
+pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     let deadline = Instant::now() + DISOWNED_WITHIN;
     loop {
         let Some(parent) = unsettled(world).await? else { return Ok(()) };
@@ -31,7 +31,7 @@ pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
     }
 }
 
-async fn unsettled(world: &World) -> Result<Option<Job>, Violation> {
+async fn unsettled(world: &SimWorld) -> Result<Option<Job>, Violation> {
     let parents: Vec<JobId> = world.witness.families().into_keys().map(|(parent, _)| parent).collect();
     let rows = world.disk.load(&parents).await.map_err(|error| unread(&error))?;
     let owes = |job: &Job| {
@@ -51,7 +51,7 @@ pub(crate) fn waits_for_nobody(live: &[Job]) -> Option<&Job> {
 }
 
 /// The judge: F-3, as the histories tell it. What the witness saw is not repeated here.
-pub(crate) async fn check(world: &World) -> Result<(), Violation> {
+pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     for ((parent, life), children) in world.witness.families() {
         let Some(ended) = bad_end(&events(world, &parent).await?, life) else { continue };
         for child in children.values() {
@@ -67,7 +67,7 @@ pub(crate) async fn check(world: &World) -> Result<(), Violation> {
     Ok(())
 }
 
-async fn events(world: &World, id: &JobId) -> Result<Vec<JobEvent>, Violation> {
+async fn events(world: &SimWorld, id: &JobId) -> Result<Vec<JobEvent>, Violation> {
     let detail = world.disk.detail(id).await.map_err(|error| unread(&error))?;
     Ok(detail.map(|detail| detail.events).unwrap_or_default())
 }

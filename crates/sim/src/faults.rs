@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use lockgate_model::SeededEntropy;
 use lockgate_ports::Entropy;
-use lockgate_ports::memory::SeededEntropy;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -4,13 +4,13 @@ use lockgate_core::dag::{NodeKey, NodeRun, NodeState, Run, RunState, UndoState};
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{RunOrder, StartRun};
-use lockgate_ports::Runs;
+use lockgate_ports::RunStore;
 use serde_json::{Map, Value};
 
 use crate::check::{Violation, ensure};
-use crate::plan::Plan;
+use crate::plan::JobScript;
 use crate::witness::Piece;
-use crate::world::World;
+use crate::world::SimWorld;
 
 const NAME: &str = "flow";
 
@@ -29,12 +29,12 @@ nodes:
   last: { needs: each, topic: sim.b, payload: \"${params.last}\", timeout: 5s }
 ";
 
-fn plan(world: &World) -> Value {
-    serde_json::from_str(Plan::draw(&world.faults).encode().as_str()).unwrap_or_default()
+fn plan(world: &SimWorld) -> Value {
+    serde_json::from_str(JobScript::draw(&world.faults).encode().as_str()).unwrap_or_default()
 }
 
 /// Starts a run, again and again until that is acknowledged: the key makes it one run.
-pub(crate) async fn start(world: &World, caller: &Caller, serial: u64) {
+pub(crate) async fn start(world: &SimWorld, caller: &Caller, serial: u64) {
     let mut params: Map<String, Value> =
         ["first", "left", "right", "last"].into_iter().map(|name| (name.to_owned(), plan(world))).collect();
     params.insert("items".to_owned(), (0..world.faults.below(5)).map(|_| plan(world)).collect());
@@ -70,7 +70,7 @@ pub(crate) async fn start(world: &World, caller: &Caller, serial: u64) {
 }
 
 /// Somebody pauses, resumes or cancels one of the caller's runs. What does not fit is refused.
-pub(crate) async fn disturb(world: &World, caller: &Caller) {
+pub(crate) async fn disturb(world: &SimWorld, caller: &Caller) {
     let mine = runs_of(world, caller);
     if mine.is_empty() {
         return;
@@ -85,7 +85,7 @@ pub(crate) async fn disturb(world: &World, caller: &Caller) {
     tell(world, caller, id, order).await;
 }
 
-async fn tell(world: &World, caller: &Caller, id: &RunId, order: RunOrder) {
+async fn tell(world: &SimWorld, caller: &Caller, id: &RunId, order: RunOrder) {
     let process = world.process().await;
     tokio::select! {
         biased;
@@ -95,28 +95,28 @@ async fn tell(world: &World, caller: &Caller, id: &RunId, order: RunOrder) {
     }
 }
 
-fn runs_of(world: &World, caller: &Caller) -> Vec<RunId> {
+fn runs_of(world: &SimWorld, caller: &Caller) -> Vec<RunId> {
     let prefix = format!("{} ", caller.tenant);
     let ledger = world.ledger.lock();
     ledger.runs.iter().filter(|(key, _)| key.starts_with(&prefix)).map(|(_, run)| run.clone()).collect()
 }
 
 /// Runs that still go on.
-pub(crate) async fn open(world: &World) -> Result<Vec<Run>, Violation> {
+pub(crate) async fn open(world: &SimWorld) -> Result<Vec<Run>, Violation> {
     let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
     let runs = world.disk.load_runs(&all).await.map_err(|e| Violation::new("runs are read", e.to_string()))?;
     Ok(runs.into_iter().flatten().filter(|run| !run.head.state.is_over()).collect())
 }
 
 /// How many runs, over or not, have not heard everything of their jobs.
-async fn unheard(world: &World) -> Result<usize, Violation> {
+async fn unheard(world: &SimWorld) -> Result<usize, Violation> {
     let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
     let news = world.disk.news(&all, usize::MAX).await.map_err(|e| Violation::new("news are read", e.to_string()))?;
     Ok(all.iter().filter(|run| news.iter().any(|row| row.run == **run)).count())
 }
 
 /// How many runs still go on. Those that wait for a person get what they wait for.
-pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
+pub(crate) async fn settle(world: &SimWorld) -> Result<usize, Violation> {
     let mut live = unheard(world).await?;
     for run in open(world).await? {
         live += 1;
@@ -141,7 +141,7 @@ const WORK: [u32; 4] = [0, 1, 2, 5];
 pub(crate) const UNDONE: [u32; 3] = [0, 1, 4];
 
 /// The judge: every acknowledged run is there, over, and what it says of its nodes makes sense.
-pub(crate) async fn check(world: &World) -> Result<(), Violation> {
+pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
     let runs = world.disk.load_runs(&all).await.map_err(|e| Violation::new("runs are read", e.to_string()))?;
     for (id, run) in all.iter().zip(runs) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lockgate_core::audit::{AuditEntry, AuditRow, Block};
-use lockgate_ports::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots, StoreError, Trail};
+use lockgate_ports::{Activation, Active, AuditStore, Outdated, SnapshotKind, SnapshotRow, Snapshots, StoreError};
 
 use crate::store::FaultyStore;
 
@@ -38,7 +38,7 @@ impl Snapshots for FaultyStore {
 }
 
 #[async_trait]
-impl Trail for FaultyStore {
+impl AuditStore for FaultyStore {
     async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
         self.before().await?;
         self.disk.audit(after, limit).await.map(|rows| self.planted.audited(rows))

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::Job;
 use lockgate_core::lane::{LaneKey, ReadyKey};
-use lockgate_ports::memory::MemoryLanes;
+use lockgate_memory::MemoryLanes;
 use lockgate_ports::{
-    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
-    Settlement, TenantShare,
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, LaneDepth, LaneLayout, Lanes, LanesAway, LimitView, Refill,
+    RefillRequest, Settlement, TenantShare,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -29,9 +29,9 @@ const CALL_DEADLINE: Duration = Duration::from_millis(500);
 
 /// The one server.
 #[derive(Default)]
-pub(crate) struct SharedLanes(Mutex<Known>);
+pub(crate) struct SharedLanes(Mutex<BuiltLanes>);
 
-struct Known {
+struct BuiltLanes {
     lanes: Arc<MemoryLanes>,
     /// Absent while it knows nothing.
     version: Option<u64>,
@@ -40,7 +40,7 @@ struct Known {
     claims: BTreeMap<(ReadyKey, LaneKey), (u64, Instant)>,
 }
 
-impl Default for Known {
+impl Default for BuiltLanes {
     fn default() -> Self {
         Self { lanes: Arc::new(MemoryLanes::new(BOUNDS)), version: None, built: false, claims: BTreeMap::new() }
     }
@@ -116,7 +116,7 @@ impl FaultyLanes {
             return None;
         }
         if self.faults.inject(1, Fault::LanesWiped) {
-            *self.shared.0.lock() = Known::default();
+            *self.shared.0.lock() = BuiltLanes::default();
         }
         let lost = self.faults.inject(10, Fault::LanesMissed);
         let known = self.shared.0.lock();
@@ -144,7 +144,7 @@ impl FaultyLanes {
 
 #[async_trait]
 impl Lanes for FaultyLanes {
-    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
+    async fn adopt(&self, layout: LaneLayout, held: Vec<Hold>) -> Adopted {
         if !self.arrives().await {
             return Adopted::Outdated;
         }
@@ -180,9 +180,9 @@ impl Lanes for FaultyLanes {
         }
     }
 
-    async fn feed(&self, page: Page) {
+    async fn refill(&self, page: Refill) {
         if let Some(lanes) = self.reach().await {
-            lanes.feed(page).await;
+            lanes.refill(page).await;
         }
     }
 
@@ -236,14 +236,14 @@ impl Lanes for FaultyLanes {
         self.ask().await?.shares(limit).await
     }
 
-    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
-        self.ask().await?.taken().await
+    async fn claimed_total(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+        self.ask().await?.claimed_total().await
     }
 
-    async fn hungry(&self) -> Vec<Hungry> {
+    async fn refill_requests(&self) -> Vec<RefillRequest> {
         match self.reach().await {
             Some(lanes) => {
-                let asked = lanes.hungry().await;
+                let asked = lanes.refill_requests().await;
                 if self.goes_unanswered() { Vec::new() } else { asked }
             }
             None => Vec::new(),

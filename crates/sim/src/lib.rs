@@ -50,7 +50,7 @@ mod world;
 
 pub use check::Violation;
 pub use faults::{Fault, Injected};
-pub use outage::{Away, Ends, Outage};
+pub use outage::{Ends, Outage, OutageKind};
 pub use planted::Bug;
 pub use restored::{Restored, SecondEnds};
 pub use story::{NONE, Story};

@@ -8,7 +8,7 @@ use lockgate_core::pools::{Closed, DEFAULT_POOL, PoolStates};
 
 use crate::faults::Fault;
 use crate::people::operator;
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// Most milliseconds between two things that they do.
 const EVERY_MS: u64 = 10_000;
@@ -16,13 +16,13 @@ const EVERY_MS: u64 = 10_000;
 const PAUSED_MS: u64 = 8_000;
 
 /// Tells the witness under which states of pools nothing may be dispatched.
-pub(crate) fn explain_pauses(world: &World) {
+pub(crate) fn explain_pauses(world: &SimWorld) {
     let paused = PoolStates::default().with(PoolName::from(DEFAULT_POOL), Some(Closed::Paused));
     world.witness.expect_closed(paused.id());
 }
 
 /// Never returns: a pause that was still on its way when faults stopped is put right, else nothing could end.
-pub(crate) async fn operate(world: Arc<World>) {
+pub(crate) async fn operate(world: Arc<SimWorld>) {
     loop {
         tokio::time::sleep(world.faults.millis(EVERY_MS)).await;
         if world.faults.inject(500, Fault::PoolPaused) {
@@ -37,14 +37,14 @@ pub(crate) async fn operate(world: Arc<World>) {
 }
 
 /// In the end the pool is open, so that everything can end.
-pub(crate) async fn open(world: &World) {
+pub(crate) async fn open(world: &SimWorld) {
     while !set_pool(world, None).await {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 
 /// Whether it was acknowledged.
-async fn set_pool(world: &World, state: Option<Closed>) -> bool {
+async fn set_pool(world: &SimWorld, state: Option<Closed>) -> bool {
     let (process, caller, pool) = (world.process().await, operator(), PoolName::from(DEFAULT_POOL));
     tokio::select! {
         biased;
@@ -54,7 +54,7 @@ async fn set_pool(world: &World, state: Option<Closed>) -> bool {
 }
 
 /// Wherever it is attached, and even if it is gone already.
-async fn drain_one(world: &World) {
+async fn drain_one(world: &SimWorld) {
     let (process, caller) = (world.process().await, operator());
     let workers = process.engine.workers();
     let chosen = usize::try_from(world.faults.below(workers.len() as u64)).unwrap_or(0);

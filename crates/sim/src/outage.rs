@@ -7,20 +7,20 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, JobState};
 use lockgate_core::request::{Caller, NewJob};
 use lockgate_engine::Roles;
-use lockgate_ports::Jobs;
+use lockgate_ports::JobStore;
 use tokio::task::JoinSet;
 
 use crate::check::{self, Violation};
 use crate::client::TOPICS;
-use crate::plan::Plan;
-use crate::process::Process;
+use crate::plan::JobScript;
+use crate::process::SimProcess;
 use crate::story::Story;
 use crate::worker;
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// What is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Away {
+pub enum OutageKind {
     /// Every process dies at the same moment and comes back later.
     Processes,
     /// No Store call succeeds, while processes and workers hear each other.
@@ -30,7 +30,7 @@ pub enum Away {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     pub seed: u64,
-    pub away: Away,
+    pub away: OutageKind,
     pub processes: u64,
     pub down: Duration,
 }
@@ -62,7 +62,7 @@ impl Outage {
 
     async fn run(self) -> Result<Ends, Violation> {
         let story = Story { processes: Some(self.processes), ..Story::of(self.seed) };
-        let world = Arc::new(World::new(&story));
+        let world = Arc::new(SimWorld::new(&story));
         world.faults.stop();
         let mut tasks = JoinSet::new();
         for number in 0..WORKERS {
@@ -73,7 +73,7 @@ impl Outage {
         tokio::time::sleep(BEFORE).await;
         let heard = world.ledger.lock().finished.len();
         match self.away {
-            Away::Processes => {
+            OutageKind::Processes => {
                 for (place, process) in running.iter().enumerate() {
                     process.kill();
                     world.occupy(place, None);
@@ -81,7 +81,7 @@ impl Outage {
                 tokio::time::sleep(self.down).await;
                 self.start(&world);
             }
-            Away::Store => {
+            OutageKind::Store => {
                 world.faults.take_store_away(self.down);
                 tokio::time::sleep(self.down).await;
             }
@@ -94,9 +94,9 @@ impl Outage {
         count(&world, &ids, ends).await
     }
 
-    fn start(self, world: &World) -> Vec<Process> {
-        let processes = (0..self.processes).map(|_| Process::start(&world.ground, &world.faults, Roles::default()));
-        let processes: Vec<Process> = processes.collect();
+    fn start(self, world: &SimWorld) -> Vec<SimProcess> {
+        let processes = (0..self.processes).map(|_| SimProcess::start(&world.ground, &world.faults, Roles::default()));
+        let processes: Vec<SimProcess> = processes.collect();
         for (place, process) in processes.iter().enumerate() {
             world.occupy(place, Some(process.clone()));
         }
@@ -104,14 +104,14 @@ impl Outage {
     }
 
     /// Some jobs end before the outage, some in it and some after it. None may take much longer than it says.
-    async fn submit(self, world: &World, process: &Process) -> Result<Vec<JobId>, Violation> {
+    async fn submit(self, world: &SimWorld, process: &SimProcess) -> Result<Vec<JobId>, Violation> {
         let longest = u64::try_from((BEFORE + self.down).as_millis()).unwrap_or(u64::MAX) + 30_000;
         let job = |serial: u64| {
             let takes = 1_000 + world.faults.below(if serial < LONG_JOBS { longest } else { 20_000 });
             NewJob {
                 job_id: Some(format!("outage.{serial}")),
                 topic: TOPICS[usize::try_from(serial % 3).unwrap_or(0)].to_owned(),
-                payload: Some(Plan::Take(u32::try_from(takes).unwrap_or(u32::MAX)).encode()),
+                payload: Some(JobScript::Take(u32::try_from(takes).unwrap_or(u32::MAX)).encode()),
                 timeout_ms: Some(takes + 5_000),
                 ..NewJob::default()
             }
@@ -127,7 +127,7 @@ impl Outage {
     }
 }
 
-async fn count(world: &World, ids: &[JobId], mut ends: Ends) -> Result<Ends, Violation> {
+async fn count(world: &SimWorld, ids: &[JobId], mut ends: Ends) -> Result<Ends, Violation> {
     for id in ids {
         let detail = world.disk.detail(id).await.ok().flatten();
         let detail = detail.ok_or_else(|| Violation::new("nothing acknowledged is lost", id.to_string()))?;

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{Duty, EventKind, Job, JobEvent, JobState, Reason};
 use lockgate_core::policy::{FailMode, Policy};
 use lockgate_core::request::{Caller, JobRequest, Json};
-use lockgate_ports::{Activation, DeadLetterQuery, JobDetail, Jobs, SnapshotKind, StoreError};
+use lockgate_ports::{Activation, DeadLetterQuery, JobDetail, JobStore, SnapshotKind, StoreError};
 use tokio::time::Instant;
 
 use crate::check::{Violation, ensure, tell};
 use crate::people::operator;
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// What no rule lets out.
 pub(crate) const SECRET: &str = "4111 1111 1111 1111";
@@ -46,14 +46,14 @@ pub(crate) fn rules(mode: Option<FailMode>) -> String {
 }
 
 /// Puts a policy in force before anybody asks for one.
-pub(crate) async fn begin(world: &World, text: String) -> Result<(), Violation> {
+pub(crate) async fn begin(world: &SimWorld, text: String) -> Result<(), Violation> {
     let unfit = |error: String| Violation::new("a policy of the simulator is in order", error);
     let policy = Policy::load("sim.yaml", &text).map_err(|errors| unfit(format!("{errors:?}")))?;
     let audit = AuditEntry {
         at: world.clock.now(),
         tenant: operator().tenant,
         actor: operator().actor,
-        action: Action::PolicyActivated,
+        action: AuditAction::PolicyActivated,
         subject: policy.snapshot().clone(),
         detail: Json::null(),
     };
@@ -64,14 +64,14 @@ pub(crate) async fn begin(world: &World, text: String) -> Result<(), Violation> 
 }
 
 /// Whether what an attempt says has a secret in it. Runs and parents go on with what is left of it: theirs is only cut out.
-pub(crate) fn has_secret(world: &World, request: &JobRequest) -> bool {
+pub(crate) fn has_secret(world: &SimWorld, request: &JobRequest) -> bool {
     let plain = request.run.is_none() && request.child_of.is_none() && request.workflow_id.is_none();
     let looked_at = world.cast.outputs.is_some() && (plain || request.topic.as_str() == CUT);
     looked_at && world.faults.are_on() && world.faults.chance(SECRETIVE)
 }
 
 /// Reads what others submitted, for as long as the story goes on. G-4.
-pub(crate) async fn read(world: Arc<World>) {
+pub(crate) async fn read(world: Arc<SimWorld>) {
     loop {
         tokio::time::sleep(world.faults.millis(1_000)).await;
         let id = {
@@ -99,18 +99,18 @@ pub(crate) async fn read(world: Arc<World>) {
 }
 
 /// Whether a result may be seen with its secret, by now or once more.
-fn may_show(world: &World, job: &Job) -> bool {
+fn may_show(world: &SimWorld, job: &Job) -> bool {
     let before_the_scan = job.request.topic.as_str() == LATE || world.cast.outputs == Some(FailMode::Open);
     before_the_scan || was_released(world, job)
 }
 
 /// Whether somebody tried to let the result of this life go.
-fn was_released(world: &World, job: &Job) -> bool {
+fn was_released(world: &SimWorld, job: &Job) -> bool {
     world.ledger.lock().released.contains(&(job.request.job_id.clone(), job.life.no))
 }
 
 /// Lets something go that was quarantined.
-pub(crate) async fn release(world: &World, caller: &Caller) {
+pub(crate) async fn release(world: &SimWorld, caller: &Caller) {
     let (tenant, reason) = (Some(caller.tenant.clone()), Some(Reason::OutputQuarantined));
     let query = DeadLetterQuery { tenant, reason, limit: 10, ..DeadLetterQuery::default() };
     let process = world.process().await;
@@ -130,7 +130,7 @@ pub(crate) async fn release(world: &World, caller: &Caller) {
 }
 
 /// Waits until nobody owes a look. G-3: whatever crashed meanwhile.
-pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
+pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     let unread = |error: StoreError| Violation::new("what is owed is read", error.to_string());
     let deadline = Instant::now() + SCANNED_WITHIN;
     loop {
@@ -143,7 +143,7 @@ pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
 }
 
 /// The judge: what came of a job is what its worker said, as far as the rules let it out.
-pub(crate) fn check(world: &World, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
+pub(crate) fn check(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     let told = || format!("{id}: {:?} of {}", detail.result, tell(&detail.events));
     let secret = |text: &str| text.contains(SECRET);
     let error = detail.job.life.last_error.as_ref().map(|failure| &*failure.message);

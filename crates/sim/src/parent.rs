@@ -13,7 +13,7 @@ use lockgate_engine::{ApiError, NewChild, Submitted};
 use crate::brood::Brood;
 use crate::check::Violation;
 use crate::client;
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// How often a call is repeated that was not acknowledged. Whoever gives up then fails, and finds its children the next time.
 const TRIES: usize = 10;
@@ -47,7 +47,7 @@ impl Parent {
     }
 
     /// Submits the children of this round, and says that it waits for them. After the last round it is done.
-    pub(crate) async fn handle(self, world: Arc<World>) -> (Self, Outcome) {
+    pub(crate) async fn handle(self, world: Arc<SimWorld>) -> (Self, Outcome) {
         tokio::time::sleep(world.faults.millis(1_000)).await;
         self.find_children(&world).await;
         let outcome = if self.round < self.brood.rounds() {
@@ -59,7 +59,7 @@ impl Parent {
     }
 
     /// Submits one more under the token of an attempt that is about to end, or has ended long ago.
-    pub(crate) async fn submit_late(self, world: Arc<World>) {
+    pub(crate) async fn submit_late(self, world: Arc<SimWorld>) {
         if world.faults.chance(500) {
             tokio::time::sleep(world.faults.millis(30_000)).await;
         }
@@ -67,7 +67,7 @@ impl Parent {
     }
 
     /// In one or two calls. Some are sent again, in the same call or in the next: their keys make that harmless.
-    async fn begin_round(&self, world: &World) -> Outcome {
+    async fn begin_round(&self, world: &SimWorld) -> Outcome {
         let children = self.brood.children(self.round);
         let half = usize::try_from(world.faults.below(children.len() as u64)).unwrap_or(0);
         let (first, rest) = children.split_at(half);
@@ -84,7 +84,7 @@ impl Parent {
     }
 
     /// Whether all of them were acknowledged.
-    async fn submit(&self, world: &World, children: &[NewChild]) -> bool {
+    async fn submit(&self, world: &SimWorld, children: &[NewChild]) -> bool {
         for _ in 0..TRIES {
             let process = world.process().await;
             let (token, children) = (self.token.clone(), children.to_vec());
@@ -106,7 +106,7 @@ impl Parent {
         false
     }
 
-    fn acknowledge(&self, world: &World, answers: &[Result<Submitted, ApiError>]) -> bool {
+    fn acknowledge(&self, world: &SimWorld, answers: &[Result<Submitted, ApiError>]) -> bool {
         let mut ledger = world.ledger.lock();
         for answer in answers {
             match answer {
@@ -125,7 +125,7 @@ impl Parent {
     }
 
     /// Whatever an attempt of this life was told to have submitted is there for the next one.
-    async fn find_children(&self, world: &World) {
+    async fn find_children(&self, world: &SimWorld) {
         let known = world.ledger.lock().children.get(&(self.job_id.clone(), self.life)).cloned().unwrap_or_default();
         if known.is_empty() {
             return;
@@ -148,7 +148,7 @@ impl Parent {
 }
 
 /// Most wait for as long as it takes, some only for so long, and some give up on their children.
-fn end_of_round(world: &World) -> Outcome {
+fn end_of_round(world: &SimWorld) -> Outcome {
     let faults = &world.faults;
     match faults.below(12) {
         0 => Outcome::FailedFatal { error: Arc::from("gave up on its children") },

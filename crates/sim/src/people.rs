@@ -11,7 +11,7 @@ use lockgate_ports::SnapshotKind;
 
 use crate::faults::Faults;
 use crate::outputs;
-use crate::world::World;
+use crate::world::SimWorld;
 
 pub(crate) const ALLOW: &str = "version: 1\ndefault: {decision: allow, reason: fine}\n";
 const DENY_B: &str = "
@@ -73,7 +73,7 @@ pub(crate) fn operator() -> Caller {
 }
 
 /// Tells the witness what each policy means, so that nobody needs the engine to know it.
-pub(crate) fn explain_policies(world: &World) {
+pub(crate) fn explain_policies(world: &SimWorld) {
     for (text, denied, asks) in [(ALLOW, None, None), (DENY_B, Some(DENIED), None), (ASK_C, None, Some(ASKED))] {
         if let Ok(policy) = Policy::load("policy.yaml", &world.cast.policy(text)) {
             world.witness.expect_policy(policy.snapshot(), denied, asks);
@@ -82,7 +82,7 @@ pub(crate) fn explain_policies(world: &World) {
 }
 
 /// Changes the policy now and then, and answers questions, as long as the story goes on.
-pub(crate) async fn govern(world: Arc<World>) {
+pub(crate) async fn govern(world: Arc<SimWorld>) {
     loop {
         tokio::time::sleep(world.faults.millis(12_000)).await;
         // Once faults have stopped, whatever was still on its way is put right: else what it denies could never end.
@@ -94,13 +94,13 @@ pub(crate) async fn govern(world: Arc<World>) {
 }
 
 /// In the end everything is allowed again, so that everything can end.
-pub(crate) async fn allow_everything(world: &World) {
+pub(crate) async fn allow_everything(world: &SimWorld) {
     while !put_in_force(world, SnapshotKind::Policy, &world.cast.policy(ALLOW)).await {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 
-pub(crate) async fn limit(world: Arc<World>) {
+pub(crate) async fn limit(world: Arc<SimWorld>) {
     while !put_in_force(&world, SnapshotKind::Pools, FEW_OF_C).await {
         tokio::time::sleep(world.faults.millis(1_000)).await;
     }
@@ -115,7 +115,7 @@ pub(crate) async fn limit(world: Arc<World>) {
 }
 
 /// Whether it was acknowledged.
-async fn put_in_force(world: &World, kind: SnapshotKind, text: &str) -> bool {
+async fn put_in_force(world: &SimWorld, kind: SnapshotKind, text: &str) -> bool {
     let (process, caller) = (world.process().await, operator());
     let new = ConfigText { file: "sim.yaml".into(), text: text.into(), expected: None };
     tokio::select! {
@@ -125,7 +125,7 @@ async fn put_in_force(world: &World, kind: SnapshotKind, text: &str) -> bool {
     }
 }
 
-async fn answer_questions(world: &World) {
+async fn answer_questions(world: &SimWorld) {
     let process = world.process().await;
     for tenant in ["tenant-0", "tenant-1"] {
         let caller = Caller::new(tenant, "approver");
@@ -138,7 +138,7 @@ async fn answer_questions(world: &World) {
 }
 
 /// Most are approved. What is not answered in time is denied by itself.
-async fn answer_some(world: &World, engine: &Engine, caller: &Caller) {
+async fn answer_some(world: &SimWorld, engine: &Engine, caller: &Caller) {
     let Ok((jobs, _)) = engine.approvals(caller, None, 100).await else { return };
     for job in jobs {
         let Some(asked) = &job.life.approval else { continue };

@@ -12,7 +12,7 @@ use crate::outputs::SECRET;
 
 /// How a job behaves, attempt by attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum JobScript {
     Succeed,
     /// Fails this many attempts, then succeeds.
     Flaky(u32),
@@ -28,7 +28,7 @@ pub(crate) enum Plan {
     Parent(Brood),
 }
 
-impl Plan {
+impl JobScript {
     pub(crate) fn draw(faults: &Faults) -> Self {
         match faults.below(100) {
             0..57 => Self::Succeed,

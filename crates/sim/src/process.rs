@@ -8,7 +8,8 @@ use lockgate_core::ids::EdgeId;
 use lockgate_core::policy::FailMode;
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Roles, Settings};
-use lockgate_ports::memory::{Bounds, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+use lockgate_memory::{MemoryBus, MemoryLanes, WindowBounds};
+use lockgate_model::{MemoryStore, SeededEntropy};
 use lockgate_ports::{Bell, Bus, Clock, Ear, GuardedClock, Lanes, Overheard, Sighting, Sightings};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
@@ -27,8 +28,8 @@ use crate::store::FaultyStore;
 use crate::witness::Witness;
 
 /// Windows so small that even a simulated backlog overflows them.
-pub(crate) const BOUNDS: Bounds =
-    Bounds { window_jobs: 3, window_bytes: 8 * 1024, total_jobs: 12, total_bytes: 16 * 1024, floor_jobs: 2 };
+pub(crate) const BOUNDS: WindowBounds =
+    WindowBounds { window_jobs: 3, window_bytes: 8 * 1024, total_jobs: 12, total_bytes: 16 * 1024, floor_jobs: 2 };
 
 /// How long some processes bear with silence.
 const PATIENT: Duration = Duration::from_secs(25);
@@ -77,7 +78,7 @@ impl Lifeline {
 }
 
 /// What outlives a process.
-pub(crate) struct Ground {
+pub(crate) struct DurableParts {
     pub(crate) disk: MemoryStore,
     pub(crate) witness: Arc<Witness>,
     pub(crate) planted: Arc<Planted>,
@@ -89,7 +90,7 @@ pub(crate) struct Ground {
     pub(crate) outputs: Option<FailMode>,
 }
 
-impl Ground {
+impl DurableParts {
     /// The same for another process.
     pub(crate) fn same(&self) -> Self {
         let shared = self.shared.as_ref().map(|(lanes, bus)| (lanes.clone(), bus.another()));
@@ -134,13 +135,13 @@ fn jump(faults: &Faults) -> Jump {
 
 /// Everything that a process asks or tells, each with its troubles.
 fn ports(
-    ground: &Ground,
+    ground: &DurableParts,
     faults: &Arc<Faults>,
     lifeline: &Lifeline,
     link: &Link,
     edge: &Arc<Mutex<Option<EdgeId>>>,
 ) -> Ports {
-    let Ground { disk, witness, planted, shared, clock, entropy, outputs } = ground;
+    let DurableParts { disk, witness, planted, shared, clock, entropy, outputs } = ground;
     let (lanes, bus) = match shared {
         Some((lanes, bus)) => (shared_lanes(lanes, faults, lifeline, link), bus.another()),
         None => (Arc::new(MemoryLanes::new(BOUNDS)) as Arc<dyn Lanes>, MemoryBus::default()),
@@ -182,7 +183,7 @@ fn ports(
 
 /// A running server.
 #[derive(Clone)]
-pub(crate) struct Process {
+pub(crate) struct SimProcess {
     pub(crate) engine: Engine,
     pub(crate) lifeline: Lifeline,
     pub(crate) link: Link,
@@ -193,8 +194,8 @@ pub(crate) struct Process {
     task: Arc<JoinHandle<()>>,
 }
 
-impl Process {
-    pub(crate) fn start(ground: &Ground, faults: &Arc<Faults>, roles: Roles) -> Self {
+impl SimProcess {
+    pub(crate) fn start(ground: &DurableParts, faults: &Arc<Faults>, roles: Roles) -> Self {
         let (lifeline, link, edge) = (Lifeline::new(), Link::default(), Arc::default());
         let ports = ports(ground, faults, &lifeline, &link, &edge);
         // Processes need not agree on how long they bear with silence, as when that is being changed.

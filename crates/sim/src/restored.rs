@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::job::EventKind;
 use lockgate_core::request::{Caller, Json, NewJob};
 use lockgate_engine::Roles;
-use lockgate_ports::{Jobs, Timelines};
+use lockgate_ports::{JobStore, Timelines};
 use tokio::task::JoinSet;
 
 use crate::check::{Violation, ensure};
 use crate::client::TOPICS;
-use crate::plan::Plan;
-use crate::process::{Ground, Process};
+use crate::plan::JobScript;
+use crate::process::{DurableParts, SimProcess};
 use crate::story::Story;
 use crate::worker;
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// A backup is made while jobs run, more happens, and then there is only the backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,14 +49,14 @@ impl Restored {
 
     async fn run(self) -> Result<SecondEnds, Violation> {
         let story = Story { processes: Some(1), ..Story::of(self.seed) };
-        let world = World::new(&story);
+        let world = SimWorld::new(&story);
         world.faults.stop();
         let world = Arc::new(world);
         let mut tasks = JoinSet::new();
         for number in 0..WORKERS {
             tasks.spawn(worker::run(world.clone(), number));
         }
-        let process = Process::start(&world.ground, &world.faults, Roles::default());
+        let process = SimProcess::start(&world.ground, &world.faults, Roles::default());
         world.occupy(0, Some(process.clone()));
         self.submit(&world, &process).await?;
         tokio::time::sleep(BEFORE).await;
@@ -72,8 +72,8 @@ impl Restored {
         }
         // The books of the time that was lost say nothing about this one.
         let witness = world.ground.witness.after_restore().await?;
-        let ground = Ground { witness: Arc::new(witness), ..world.ground.same() };
-        world.occupy(0, Some(Process::start(&ground, &world.faults, Roles::default())));
+        let ground = DurableParts { witness: Arc::new(witness), ..world.ground.same() };
+        world.occupy(0, Some(SimProcess::start(&ground, &world.faults, Roles::default())));
         world.come_to_rest().await?;
         tasks.shutdown().await;
         ground.witness.testify().await?;
@@ -85,14 +85,14 @@ impl Restored {
         Ok(SecondEnds { jobs: usize::try_from(JOBS).unwrap_or(usize::MAX), ended: second.len(), again })
     }
 
-    async fn renew(self, world: &World) -> Result<(), Violation> {
+    async fn renew(self, world: &SimWorld) -> Result<(), Violation> {
         let mut salt = [7; 16];
         salt[..8].copy_from_slice(&self.seed.to_be_bytes());
         let audit = AuditEntry {
             at: world.clock.now(),
             tenant: "default".into(),
             actor: "lockgate".into(),
-            action: Action::StoreRestored,
+            action: AuditAction::StoreRestored,
             subject: "backup".into(),
             detail: Json::null(),
         };
@@ -100,13 +100,13 @@ impl Restored {
         ensure(renewed.is_some(), "A-8 a new timeline begins when nobody is at work", String::new)
     }
 
-    async fn submit(self, world: &World, process: &Process) -> Result<(), Violation> {
+    async fn submit(self, world: &SimWorld, process: &SimProcess) -> Result<(), Violation> {
         let job = |serial: u64| {
             let takes = 1_000 + world.faults.below(25_000);
             NewJob {
                 job_id: Some(format!("restored.{serial}")),
                 topic: TOPICS[usize::try_from(serial % 3).unwrap_or(0)].to_owned(),
-                payload: Some(Plan::Take(u32::try_from(takes).unwrap_or(u32::MAX)).encode()),
+                payload: Some(JobScript::Take(u32::try_from(takes).unwrap_or(u32::MAX)).encode()),
                 ..NewJob::default()
             }
         };
@@ -118,7 +118,7 @@ impl Restored {
 }
 
 /// Jobs that have ended, each of them once.
-async fn ended(world: &World) -> Result<Vec<String>, Violation> {
+async fn ended(world: &SimWorld) -> Result<Vec<String>, Violation> {
     let mut ended = Vec::new();
     for serial in 0..JOBS {
         let id = format!("restored.{serial}");

@@ -7,12 +7,12 @@ use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
 use lockgate_core::job::Earlier;
 use lockgate_core::request::RequestHash;
-use lockgate_ports::{DagRow, Listing, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs, StoreError};
+use lockgate_ports::{DagRow, Listing, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, RunStore, StoreError};
 
 use crate::store::FaultyStore;
 
 #[async_trait]
-impl Runs for FaultyStore {
+impl RunStore for FaultyStore {
     async fn put_dag(&self, dag: NewDag) -> Result<DagRow, StoreError> {
         self.before().await?;
         let row = self.disk.put_dag(dag).await;

@@ -9,12 +9,12 @@ use lockgate_core::ids::{JobId, RunId, TenantId};
 use lockgate_core::job::{EventKind, JobEvent, Reason};
 use lockgate_core::request::{Caller, Json, NewJob};
 use lockgate_engine::RunOrder;
-use lockgate_ports::{Jobs, Runs};
+use lockgate_ports::{JobStore, RunStore};
 
 use crate::check::{Violation, ensure};
 use crate::client::{self, TOPICS};
-use crate::plan::Plan;
-use crate::world::World;
+use crate::plan::JobScript;
+use crate::world::SimWorld;
 
 /// Workflows of one tenant at a time. The first failure for good closes one, so there are new ones all the time.
 const AT_ONCE: u64 = 3;
@@ -28,7 +28,7 @@ pub(crate) struct Workflow {
 }
 
 /// Submits some jobs of one workflow; how many serial numbers they took.
-pub(crate) async fn submit(world: &World, caller: &Caller, serial: u64) -> u64 {
+pub(crate) async fn submit(world: &SimWorld, caller: &Caller, serial: u64) -> u64 {
     let now = world.clock.now().as_millis() / LASTS_MS;
     let workflow = format!("order-{now}-{}", world.faults.below(AT_ONCE));
     let batch = 1 + world.faults.below(4);
@@ -44,7 +44,7 @@ pub(crate) async fn submit(world: &World, caller: &Caller, serial: u64) -> u64 {
 }
 
 /// Whatever undoes it succeeds in the end, and is told what it undoes.
-fn step(world: &World, caller: &Caller, workflow: &str, serial: u64) -> NewJob {
+fn step(world: &SimWorld, caller: &Caller, workflow: &str, serial: u64) -> NewJob {
     let faults = &world.faults;
     let topic = || TOPICS[usize::try_from(faults.below(3)).unwrap_or(0)];
     let id = format!("{}.{serial}", caller.tenant);
@@ -55,7 +55,7 @@ fn step(world: &World, caller: &Caller, workflow: &str, serial: u64) -> NewJob {
     );
     NewJob {
         topic: topic().to_owned(),
-        payload: Some(Plan::draw(faults).encode()),
+        payload: Some(JobScript::draw(faults).encode()),
         workflow_id: Some(workflow.to_owned()),
         compensation: faults.chance(850).then(|| Json::trusted(undo)),
         max_attempts: Some(1 + u32::try_from(faults.below(3)).unwrap_or(0)),
@@ -66,7 +66,7 @@ fn step(world: &World, caller: &Caller, workflow: &str, serial: u64) -> NewJob {
 }
 
 /// Somebody rolls one of the caller's workflows back, or only ends it. What does not fit is refused.
-pub(crate) async fn roll_back(world: &World, caller: &Caller) {
+pub(crate) async fn roll_back(world: &SimWorld, caller: &Caller) {
     let mine: Vec<RunId> = {
         let ledger = world.ledger.lock();
         ledger.workflows.iter().filter(|(_, known)| known.tenant == caller.tenant).map(|(id, _)| id.clone()).collect()
@@ -79,7 +79,7 @@ pub(crate) async fn roll_back(world: &World, caller: &Caller) {
     tell(world, caller, id, RunOrder::Cancel { compensate, note: None }).await;
 }
 
-async fn tell(world: &World, caller: &Caller, id: &RunId, order: RunOrder) {
+async fn tell(world: &SimWorld, caller: &Caller, id: &RunId, order: RunOrder) {
     let process = world.process().await;
     tokio::select! {
         biased;
@@ -91,7 +91,7 @@ async fn tell(world: &World, caller: &Caller, id: &RunId, order: RunOrder) {
 
 /// Sagas that have not heard everything, or are not done with what they were closed for. Quiet ones wait for more jobs, which
 /// is no reason to wait for them.
-pub(crate) async fn open(world: &World) -> Result<Vec<(RunId, Option<Run>)>, Violation> {
+pub(crate) async fn open(world: &SimWorld) -> Result<Vec<(RunId, Option<Run>)>, Violation> {
     let all: Vec<RunId> = world.ledger.lock().workflows.keys().cloned().collect();
     let read = |error: lockgate_ports::StoreError| Violation::new("sagas are read", error.to_string());
     let mut open = Vec::new();
@@ -106,7 +106,7 @@ pub(crate) async fn open(world: &World) -> Result<Vec<(RunId, Option<Run>)>, Vio
 }
 
 /// How many sagas still go on. Undos that are stuck are tried again.
-pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
+pub(crate) async fn settle(world: &SimWorld) -> Result<usize, Violation> {
     let open = open(world).await?;
     for run in open.iter().filter_map(|(_, run)| run.as_ref()) {
         let caller = Caller::new(run.head.tenant.clone(), run.head.actor.clone());
@@ -121,7 +121,7 @@ pub(crate) async fn settle(world: &World) -> Result<usize, Violation> {
 
 /// The judge: a saga for every workflow, closed by what must close it, and undone is exactly what was done. In which order, the
 /// witness saw.
-pub(crate) async fn check(world: &World) -> Result<(), Violation> {
+pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     let workflows = world.ledger.lock().workflows.clone();
     for (id, workflow) in workflows {
         let read = |error: lockgate_ports::StoreError| Violation::new("sagas are read", error.to_string());
@@ -151,7 +151,7 @@ fn rolls_back(event: &JobEvent) -> bool {
     }
 }
 
-fn judge(world: &World, run: &Run) -> Result<(), Violation> {
+fn judge(world: &SimWorld, run: &Run) -> Result<(), Violation> {
     let told = || format!("{run:?}");
     ensure(run.nodes.values().all(|row| row.state.is_over()), "R-8 no job of a workflow is forgotten", told)?;
     let undoes = run.head.closing.is_some_and(lockgate_core::dag::Closing::undoes);

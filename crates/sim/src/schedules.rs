@@ -10,13 +10,13 @@ use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::store::GoesOn;
 use lockgate_ports::{
-    Credentials, Erased, Listing, ScheduleChange, Schedules, SlotQuery, StoreError, Tenants, TurnConflict, Usage,
+    CredentialStore, Erased, Listing, ScheduleChange, ScheduleStore, SlotQuery, StoreError, TenantStore, TurnConflict, Usage,
 };
 
 use crate::store::FaultyStore;
 
 #[async_trait]
-impl Schedules for FaultyStore {
+impl ScheduleStore for FaultyStore {
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
         self.before().await?;
         if self.is_late(20) {
@@ -64,7 +64,7 @@ impl Schedules for FaultyStore {
 }
 
 #[async_trait]
-impl Credentials for FaultyStore {
+impl CredentialStore for FaultyStore {
     async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError> {
         self.before().await?;
         let added = self.disk.add_credential(credential, audit).await;
@@ -97,7 +97,7 @@ impl Credentials for FaultyStore {
 }
 
 #[async_trait]
-impl Tenants for FaultyStore {
+impl TenantStore for FaultyStore {
     async fn usage(&self, tenants: &[TenantId]) -> Result<Vec<Usage>, StoreError> {
         self.before().await?;
         self.disk.usage(tenants).await

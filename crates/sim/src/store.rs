@@ -10,11 +10,11 @@ use lockgate_core::job::{DeadLetter, Duty, Job};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::JobRequest;
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::memory::MemoryStore;
+use lockgate_model::MemoryStore;
 use lockgate_ports::{
-    Attached, Backlog, Change, ChangeError, Child, ChildQuery, DeadLetterQuery, EdgeRow, EventPage, JobDetail, JobQuery,
-    Jobs, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxRow, Pinned, SessionRow, Sessions, StoreError,
-    Taken, Timelines, Totals, Tries, Unattached, Upkeep,
+    AttachedSession, ChangeError, ChildJob, ChildQuery, DeadLetterQuery, DuplicateJob, EdgeRow, EventPage, JobChange,
+    JobDetail, JobQuery, JobStore, KeptLine, Kin, LeaseRow, Leases, Listing, LogLine, Met, OutboxBacklog, OutboxRow, Pinned,
+    SessionRow, Sessions, StoreError, Timelines, Totals, Tries, Unattached, Upkeep,
 };
 use parking_lot::Mutex;
 
@@ -107,8 +107,8 @@ impl FaultyStore {
 }
 
 #[async_trait]
-impl Jobs for FaultyStore {
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+impl JobStore for FaultyStore {
+    async fn commit(&self, changes: Vec<JobChange>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         self.before().await?;
         let changes = self.planted.chosen(&self.disk, self.planted.asked(changes)).await;
         let outcome = self.witness.commit(changes).await;
@@ -123,9 +123,9 @@ impl Jobs for FaultyStore {
         jobs.map(|jobs| self.planted.loaded(jobs))
     }
 
-    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError> {
+    async fn find_duplicates(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<DuplicateJob>>, StoreError> {
         self.before().await?;
-        self.disk.taken(requests).await
+        self.disk.find_duplicates(requests).await
     }
 
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError> {
@@ -194,7 +194,7 @@ impl Jobs for FaultyStore {
         latest.map(|latest| self.planted.under_way(latest))
     }
 
-    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError> {
+    async fn children(&self, query: ChildQuery) -> Result<Listing<ChildJob>, StoreError> {
         self.before().await?;
         let children = self.disk.children(query).await;
         self.arrive_late().await;
@@ -275,7 +275,7 @@ impl Sessions for FaultyStore {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Result<Attached, Unattached>, StoreError> {
+    ) -> Result<Result<AttachedSession, Unattached>, StoreError> {
         self.before().await?;
         if self.is_late(20) {
             let witness = self.witness.clone();
@@ -378,7 +378,7 @@ impl Upkeep for FaultyStore {
         self.disk.outbox_of(jobs).await
     }
 
-    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, limit: usize) -> Result<OutboxBacklog, StoreError> {
         self.before().await?;
         self.disk.backlog(limit).await
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use lockgate_ports::memory::SeededEntropy;
+use lockgate_model::SeededEntropy;
 
 use crate::check::Violation;
 use crate::faults::Fault;
 use crate::planted::Bug;
-use crate::world::{Summary, World};
+use crate::world::{SimWorld, Summary};
 
 /// Says on the command line that a story goes without no fault.
 pub const NONE: &str = "none";
@@ -48,7 +48,7 @@ impl Story {
     }
 
     pub fn tell(&self) -> Result<Summary, Violation> {
-        crate::on_paused_time(async { World::new(self).run().await })
+        crate::on_paused_time(async { SimWorld::new(self).run().await })
     }
 
     /// A shorter story that breaks the same rule: fewer faults, fewer clients, less time. Whatever else breaks on the way is

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use lockgate_core::ids::TenantId;
 use lockgate_core::request::Caller;
-use lockgate_core::schedule::{Outcome, Series, Slot, Target};
+use lockgate_core::schedule::{Series, Slot, SlotOutcome, Target};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Jobs, Schedules, SlotQuery};
+use lockgate_ports::{JobStore, ScheduleStore, SlotQuery};
 
 use crate::check::{Violation, ensure};
 use crate::clock::BASE;
-use crate::world::World;
+use crate::world::SimWorld;
 
 const TENANT: &str = "tenant-0";
 const NAME: &str = "often";
@@ -35,7 +35,7 @@ fn nominal() -> impl Iterator<Item = Timestamp> {
 }
 
 /// Applies the schedule, again and again until that is acknowledged. Times after that are promised.
-pub(crate) async fn apply(world: Arc<World>) {
+pub(crate) async fn apply(world: Arc<SimWorld>) {
     let caller = Caller::new(TENANT, "client");
     loop {
         let process = world.process().await;
@@ -53,7 +53,7 @@ pub(crate) async fn apply(world: Arc<World>) {
 }
 
 /// Starts it out of turn. Refused, or the Store fails: both are part of the story.
-pub(crate) async fn trigger(world: &World, caller: &Caller) {
+pub(crate) async fn trigger(world: &SimWorld, caller: &Caller) {
     if !world.cast.schedules || caller.tenant.as_str() != TENANT {
         return;
     }
@@ -66,7 +66,7 @@ pub(crate) async fn trigger(world: &World, caller: &Caller) {
 }
 
 /// Of its own times, not of those out of turn.
-async fn slots(world: &World) -> Result<Vec<Slot>, Violation> {
+async fn slots(world: &SimWorld) -> Result<Vec<Slot>, Violation> {
     let query = SlotQuery { tenant: TenantId::from(TENANT), schedule: NAME.into(), cursor: None, limit: 1_000 };
     let page = world.disk.list_slots(query).await;
     let own = |slot: &Slot| slot.key.series == Series::default();
@@ -75,24 +75,24 @@ async fn slots(world: &World) -> Result<Vec<Slot>, Violation> {
 }
 
 /// Promised times that have not been started.
-pub(crate) async fn left(world: &World) -> Result<usize, Violation> {
+pub(crate) async fn left(world: &SimWorld) -> Result<usize, Violation> {
     let Some(promised) = world.ledger.lock().schedule else { return Ok(0) };
     let started: Vec<Timestamp> = slots(world)
         .await?
         .into_iter()
-        .filter(|slot| slot.outcome == Outcome::Started)
+        .filter(|slot| slot.outcome == SlotOutcome::Started)
         .map(|slot| slot.key.nominal)
         .collect();
     Ok(nominal().filter(|time| *time > promised && !started.contains(time)).count())
 }
 
 /// The judge: only times of the schedule, each started once, by a job of its own that is there.
-pub(crate) async fn check(world: &World) -> Result<(), Violation> {
+pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     let mut by_target = BTreeMap::new();
     for slot in slots(world).await? {
         let told = || format!("{slot:?}");
         ensure(nominal().any(|time| time == slot.key.nominal), "T-2 only the times of a schedule come to something", told)?;
-        ensure(slot.outcome == Outcome::Started, "T-2 every time is started", told)?;
+        ensure(slot.outcome == SlotOutcome::Started, "T-2 every time is started", told)?;
         let Some(Target::Job(id)) = &slot.target else {
             return Err(Violation::new("T-3 a slot names what it started", told()));
         };

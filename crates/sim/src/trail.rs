@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditRow, Block};
+use lockgate_core::audit::{AuditAction, AuditRow, Block};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{EventKind, JobEvent};
-use lockgate_ports::{StoreError, Trail as _};
+use lockgate_ports::{AuditStore as _, StoreError};
 use tokio::time::Instant;
 
 use crate::check::{Violation, ensure, tell};
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// How long a row waits for its block at most, while there are no faults.
 const SEALED: Duration = Duration::from_secs(60);
@@ -21,15 +21,15 @@ pub(crate) struct Trail {
     rows: Vec<AuditRow>,
     blocks: Vec<Block>,
     /// What it tells of each job.
-    told: BTreeMap<Arc<str>, Vec<Action>>,
+    told: BTreeMap<Arc<str>, Vec<AuditAction>>,
 }
 
 impl Trail {
     /// The blocks first: no row comes later that one of them seals.
-    pub(crate) async fn read(world: &World) -> Result<Self, Violation> {
+    pub(crate) async fn read(world: &SimWorld) -> Result<Self, Violation> {
         let blocks = world.disk.blocks(0, usize::MAX).await.map_err(|error| unread(&error))?;
         let rows = world.disk.audit(0, usize::MAX).await.map_err(|error| unread(&error))?;
-        let mut told = BTreeMap::<_, Vec<Action>>::new();
+        let mut told = BTreeMap::<_, Vec<AuditAction>>::new();
         for entry in rows.iter().map(|row| &row.entry).filter(|entry| OF_JOBS.contains(&entry.action)) {
             told.entry(entry.subject.clone()).or_default().push(entry.action);
         }
@@ -38,7 +38,7 @@ impl Trail {
 
     /// Rows come with the commits that they are about, so they are those of the events, in the same order.
     pub(crate) fn tells(&self, id: &JobId, events: &[JobEvent]) -> Result<(), Violation> {
-        let acts: Vec<Action> = events.iter().filter_map(act).collect();
+        let acts: Vec<AuditAction> = events.iter().filter_map(act).collect();
         let told = self.told.get(id.as_str()).map(Vec::as_slice).unwrap_or_default();
         ensure(acts == told, "G-5 the audit trail tells of a job what happened", || {
             format!("{id}: {told:?} of {}", tell(events))
@@ -66,7 +66,7 @@ fn unread(error: &StoreError) -> Violation {
 }
 
 /// Waits until every row that is there now is in a block.
-pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
+pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     let rows = world.disk.audit(0, usize::MAX).await.map_err(|error| unread(&error))?;
     let Some(last) = rows.last().map(|row| row.id) else { return Ok(()) };
     let deadline = Instant::now() + SEALED;
@@ -82,34 +82,34 @@ pub(crate) async fn settle(world: &World) -> Result<(), Violation> {
 }
 
 /// What is told of jobs.
-const OF_JOBS: [Action; 11] = [
-    Action::JobDenied,
-    Action::ApprovalAsked,
-    Action::Approved,
-    Action::SafetyBypassed,
-    Action::BypassRefused,
-    Action::JobReplayed,
-    Action::JobCancelled,
-    Action::OutputUnchecked,
-    Action::OutputRedacted,
-    Action::OutputQuarantined,
-    Action::OutputReleased,
+const OF_JOBS: [AuditAction; 11] = [
+    AuditAction::JobDenied,
+    AuditAction::ApprovalAsked,
+    AuditAction::Approved,
+    AuditAction::SafetyBypassed,
+    AuditAction::BypassRefused,
+    AuditAction::JobReplayed,
+    AuditAction::JobCancelled,
+    AuditAction::OutputUnchecked,
+    AuditAction::OutputRedacted,
+    AuditAction::OutputQuarantined,
+    AuditAction::OutputReleased,
 ];
 
-fn act(event: &JobEvent) -> Option<Action> {
+fn act(event: &JobEvent) -> Option<AuditAction> {
     match event.kind {
-        EventKind::Denied => Some(Action::JobDenied),
-        EventKind::ApprovalRequired => Some(Action::ApprovalAsked),
-        EventKind::Approved => Some(Action::Approved),
-        EventKind::SafetyBypassed => Some(Action::SafetyBypassed),
-        EventKind::BypassRefused => Some(Action::BypassRefused),
-        EventKind::Replayed => Some(Action::JobReplayed),
-        EventKind::OutputUnchecked => Some(Action::OutputUnchecked),
-        EventKind::OutputRedacted => Some(Action::OutputRedacted),
-        EventKind::OutputQuarantined => Some(Action::OutputQuarantined),
-        EventKind::Released => Some(Action::OutputReleased),
+        EventKind::Denied => Some(AuditAction::JobDenied),
+        EventKind::ApprovalRequired => Some(AuditAction::ApprovalAsked),
+        EventKind::Approved => Some(AuditAction::Approved),
+        EventKind::SafetyBypassed => Some(AuditAction::SafetyBypassed),
+        EventKind::BypassRefused => Some(AuditAction::BypassRefused),
+        EventKind::Replayed => Some(AuditAction::JobReplayed),
+        EventKind::OutputUnchecked => Some(AuditAction::OutputUnchecked),
+        EventKind::OutputRedacted => Some(AuditAction::OutputRedacted),
+        EventKind::OutputQuarantined => Some(AuditAction::OutputQuarantined),
+        EventKind::Released => Some(AuditAction::OutputReleased),
         // By somebody, and not by its own worker.
-        EventKind::Cancelled => event.actor.is_some().then_some(Action::JobCancelled),
+        EventKind::Cancelled => event.actor.is_some().then_some(AuditAction::JobCancelled),
         _ => None,
     }
 }

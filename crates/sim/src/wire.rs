@@ -7,13 +7,13 @@ use lockgate_core::ids::{AttemptToken, JobId, SessionId};
 use lockgate_core::job::Outcome;
 use lockgate_core::request::Json;
 use lockgate_engine::{Attachment, FromWorker, ResultReport, ToWorker};
-use lockgate_ports::{Jobs, Mint};
+use lockgate_ports::{JobStore, Mint};
 use tokio::sync::mpsc::Receiver;
 
 use crate::faults::Fault;
 use crate::planted::Bug;
-use crate::process::Process;
-use crate::world::World;
+use crate::process::SimProcess;
+use crate::world::SimWorld;
 
 /// How long a worker over NATS is given jobs although nothing is heard of it.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const QUIET_AFTER: Duration = Duration::from_secs(10);
 const UNANSWERED: Duration = Duration::from_secs(5);
 
 /// Takes its time now and then. Whether somebody was there to hear it: a process that stands still for too long is left.
-pub(crate) async fn deliver(world: &World, process: &Process, attachment: &Attachment, message: FromWorker) -> bool {
+pub(crate) async fn deliver(world: &SimWorld, process: &SimProcess, attachment: &Attachment, message: FromWorker) -> bool {
     if world.faults.inject(20, Fault::MessageDelayed) {
         tokio::time::sleep(world.faults.millis(4_000)).await;
     }
@@ -35,7 +35,7 @@ pub(crate) async fn deliver(world: &World, process: &Process, attachment: &Attac
 
 /// Tells some process of results, up to so many milliseconds late. Returns those that need not be told again.
 pub(crate) async fn report(
-    world: Arc<World>,
+    world: Arc<SimWorld>,
     session: SessionId,
     results: Vec<ResultReport>,
     late_ms: u64,
@@ -71,7 +71,7 @@ pub(crate) fn reordered(mut message: FromWorker) -> Vec<FromWorker> {
 }
 
 /// Claims to have begun and finished some job, with a token that nobody gave it.
-pub(crate) fn lie(world: &World, outbox: &mut FromWorker) {
+pub(crate) fn lie(world: &SimWorld, outbox: &mut FromWorker) {
     if !world.faults.inject(10, Fault::ReportForged) {
         return;
     }
@@ -84,7 +84,7 @@ pub(crate) fn lie(world: &World, outbox: &mut FromWorker) {
 }
 
 /// What an edge would hear if it did not look at tokens.
-pub(crate) async fn forged(world: &World, mut message: FromWorker) -> FromWorker {
+pub(crate) async fn forged(world: &SimWorld, mut message: FromWorker) -> FromWorker {
     if world.planted.is(Bug::FenceIgnored) {
         for report in &mut message.results {
             let now =

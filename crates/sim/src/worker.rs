@@ -25,17 +25,17 @@ use crate::client::TOPICS;
 use crate::faults::Fault;
 use crate::outputs::has_secret;
 use crate::parent::Parent;
-use crate::plan::Plan;
+use crate::plan::JobScript;
 use crate::planted::Bug;
 use crate::wire::report;
-use crate::world::World;
+use crate::world::SimWorld;
 
 use ahead::Waiting;
 
 /// Starts worker processes one after another: each has a session of its own.
-pub(crate) async fn run(world: Arc<World>, number: u64) {
+pub(crate) async fn run(world: Arc<SimWorld>, number: u64) {
     loop {
-        let mut life = Life::new(&world, number);
+        let mut life = WorkerLife::new(&world, number);
         loop {
             let away_ms = match life.connect(&world).await {
                 End::Cut => 2_000,
@@ -62,7 +62,7 @@ enum End {
 }
 
 /// One life of a worker process.
-struct Life {
+struct WorkerLife {
     session: SessionId,
     /// Whether it speaks over NATS.
     posted: bool,
@@ -73,7 +73,7 @@ struct Life {
     taken: BTreeSet<AttemptToken>,
     /// Those that wait, in the order in which they came.
     line: VecDeque<Waiting>,
-    running: BTreeMap<AttemptToken, Running>,
+    running: BTreeMap<AttemptToken, RunningJob>,
     /// Results that were not acknowledged.
     journal: BTreeMap<AttemptToken, (JobId, Outcome)>,
     beats: u64,
@@ -89,7 +89,7 @@ struct Life {
     late: JoinSet<()>,
 }
 
-struct Running {
+struct RunningJob {
     job_id: JobId,
     attempt: u32,
     ends: Option<(Instant, Outcome)>,
@@ -115,8 +115,8 @@ const DOUBLED_MS: u64 = 10_000;
 /// Most milliseconds between the end of a handler and its report.
 const PARTING_MS: u64 = 40;
 
-impl Life {
-    fn new(world: &World, number: u64) -> Self {
+impl WorkerLife {
+    fn new(world: &SimWorld, number: u64) -> Self {
         // One worker serves everything, so that nothing waits for ever once the others serve only a part.
         let topics = match world.faults.below(4) {
             0 if number > 0 => vec![Arc::from(TOPICS[0]), Arc::from(TOPICS[1])],
@@ -157,7 +157,7 @@ impl Life {
     }
 
     /// Sends results to whoever takes them. What is not answered is sent again with the next beat.
-    fn post(&mut self, world: &Arc<World>, results: Vec<ResultReport>) {
+    fn post(&mut self, world: &Arc<SimWorld>, results: Vec<ResultReport>) {
         if results.is_empty() || world.faults.inject(100, Fault::PostLost) {
             return;
         }
@@ -168,7 +168,7 @@ impl Life {
         self.posts.spawn(post(results, 0));
     }
 
-    fn take(&mut self, world: &Arc<World>, message: ToWorker, outbox: &mut FromWorker) {
+    fn take(&mut self, world: &Arc<SimWorld>, message: ToWorker, outbox: &mut FromWorker) {
         match message {
             ToWorker::Assign(assignments) => {
                 for assignment in assignments {
@@ -202,7 +202,7 @@ impl Life {
         }
     }
 
-    fn begin(&mut self, world: &Arc<World>, assignment: &Assignment, prompt: bool, outbox: &mut FromWorker) {
+    fn begin(&mut self, world: &Arc<SimWorld>, assignment: &Assignment, prompt: bool, outbox: &mut FromWorker) {
         let job = &assignment.job;
         let token = job.life.attempt.token.clone();
         let job_id = job.request.job_id.clone();
@@ -213,8 +213,8 @@ impl Life {
         drop(ledger);
         world.witness.saw_begin(&job_id, job.life.attempt.no);
         let hidden = world.faults.inject(30, Fault::AttemptHidden);
-        let plan = Plan::decode(&job.request.payload);
-        if let Plan::Parent(brood) = plan {
+        let plan = JobScript::decode(&job.request.payload);
+        if let JobScript::Parent(brood) = plan {
             self.handlers.spawn(Parent::of(job, brood).handle(world.clone()));
         }
         let secret = has_secret(world, &job.request);
@@ -224,11 +224,11 @@ impl Life {
         if !world.faults.chance(100) {
             outbox.starts.push((job_id.clone(), token.clone()));
         }
-        self.running.insert(token, Running { job_id, attempt: job.life.attempt.no, ends, over_at, hidden, prompt });
+        self.running.insert(token, RunningJob { job_id, attempt: job.life.attempt.no, ends, over_at, hidden, prompt });
     }
 
     /// A handler is done. If its attempt was stopped meanwhile, nobody is told.
-    fn hear(&mut self, world: &Arc<World>, parent: Parent, outcome: Outcome) {
+    fn hear(&mut self, world: &Arc<SimWorld>, parent: Parent, outcome: Outcome) {
         if let Some(running) = self.running.get_mut(parent.token()) {
             // So that what it does late comes before and after its report.
             let soon = Instant::now() + world.faults.millis(PARTING_MS);
@@ -240,12 +240,12 @@ impl Life {
     }
 
     /// Moves ended work into the journal and reports it, sometimes twice.
-    fn finish(&mut self, world: &World, outbox: &mut FromWorker) {
+    fn finish(&mut self, world: &SimWorld, outbox: &mut FromWorker) {
         let now = Instant::now();
-        let ended = |r: &Running| r.ends.as_ref().is_some_and(|(at, _)| *at <= now);
+        let ended = |r: &RunningJob| r.ends.as_ref().is_some_and(|(at, _)| *at <= now);
         let done: Vec<AttemptToken> = self.running.iter().filter(|(_, r)| ended(r)).map(|(t, _)| t.clone()).collect();
         for token in done {
-            let Some(Running { job_id, attempt, ends: Some((_, outcome)), .. }) = self.running.remove(&token) else {
+            let Some(RunningJob { job_id, attempt, ends: Some((_, outcome)), .. }) = self.running.remove(&token) else {
                 continue;
             };
             world.witness.saw_end(&job_id, attempt, &outcome);

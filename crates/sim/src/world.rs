@@ -8,7 +8,7 @@ use lockgate_core::ids::{AttemptToken, JobId, RunId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_engine::Roles;
-use lockgate_ports::memory::{MemoryStore, SeededEntropy};
+use lockgate_model::{MemoryStore, SeededEntropy};
 use lockgate_ports::{Clock, Upkeep};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ use crate::faults::{Fault, Faults, Injected};
 use crate::link::Trouble;
 use crate::people::Cast;
 use crate::planted::Planted;
-use crate::process::{Ground, Process};
+use crate::process::{DurableParts, SimProcess};
 use crate::sagas::{self, Workflow};
 use crate::signal::Signal;
 use crate::story::Story;
@@ -85,7 +85,7 @@ impl Ledger {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct SimWorld {
     pub(crate) faults: Arc<Faults>,
     pub(crate) entropy: Arc<SeededEntropy>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -96,11 +96,11 @@ pub(crate) struct World {
     pub(crate) chaos: Duration,
     clients: u64,
     pub(crate) cast: Cast,
-    pub(crate) ground: Ground,
+    pub(crate) ground: DurableParts,
     /// What the process of each place is for.
     roles: Vec<Roles>,
     /// One place for each process.
-    processes: Signal<Vec<Option<Process>>>,
+    processes: Signal<Vec<Option<SimProcess>>>,
 }
 
 /// How long everything may take to end once faults have stopped. Longer than any chain of retries and timeouts.
@@ -131,7 +131,7 @@ fn roles(count: u64, faults: &Faults) -> Vec<Roles> {
     (0..count).map(role).collect()
 }
 
-impl World {
+impl SimWorld {
     pub(crate) fn new(story: &Story) -> Self {
         let Story { seed, without, chaos, clients, processes, bug } = story.clone();
         let entropy = Arc::new(SeededEntropy::new(seed));
@@ -144,7 +144,7 @@ impl World {
         let shared = (count > 1).then(Default::default);
         let cast = Cast::draw(&faults);
         let (ground_disk, ground_clock) = (disk.clone(), clock.clone());
-        let ground = Ground {
+        let ground = DurableParts {
             disk: ground_disk,
             witness: witness.clone(),
             planted: planted.clone(),
@@ -215,16 +215,16 @@ impl World {
 
     /// A server that runs now and takes calls; waits while there is none. One that just died keeps its place until somebody
     /// notices, and is none.
-    pub(crate) async fn process(&self) -> Process {
+    pub(crate) async fn process(&self) -> SimProcess {
         let first = usize::try_from(self.faults.below(self.processes.with(Vec::len) as u64)).unwrap_or(0);
-        let running = |places: &Vec<Option<Process>>| {
+        let running = |places: &Vec<Option<SimProcess>>| {
             let mut turn = places.iter().cycle().skip(first).take(places.len());
             turn.find_map(|place| place.clone().filter(|process| process.roles.gateway && process.lifeline.is_alive()))
         };
         self.processes.wait(running).await
     }
 
-    pub(crate) fn occupy(&self, place: usize, process: Option<Process>) {
+    pub(crate) fn occupy(&self, place: usize, process: Option<SimProcess>) {
         let mut places = self.processes.with(Clone::clone);
         places[place] = process;
         self.processes.set(places);
@@ -233,7 +233,7 @@ impl World {
     /// Starts a server again whenever it died. Faults stop at `calm_at`.
     async fn supervise(self: Arc<Self>, place: usize, calm_at: Instant) {
         loop {
-            let process = Process::start(&self.ground, &self.faults, self.roles[place]);
+            let process = SimProcess::start(&self.ground, &self.faults, self.roles[place]);
             self.occupy(place, Some(process.clone()));
             let planned = self.faults.inject(300, Fault::GracefulStop).then(|| self.faults.millis(40_000));
             tokio::select! {
@@ -250,7 +250,7 @@ impl World {
 
     /// Now and then one of several processes is cut off or stands still for so long that the others close its edge, or nearly.
     /// Never returns.
-    async fn disturb(&self, process: &Process, calm_at: Instant) {
+    async fn disturb(&self, process: &SimProcess, calm_at: Instant) {
         while self.ground.shared.is_some() && self.faults.are_on() {
             tokio::time::sleep(self.faults.millis(30_000)).await;
             let cut_off = self.faults.inject(300, Fault::ProcessCutOff).then_some(Trouble::CutOff);

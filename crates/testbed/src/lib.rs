@@ -25,8 +25,8 @@ pub use nats::Nats;
 pub use postgres::{Durability, Postgres};
 pub use prometheus::{Prometheus, http_get};
 pub use redis::Redis;
-pub use server::Server;
+pub use server::TestServer;
 pub use shared::{SHARED_POSTGRES, SharedPostgres};
 #[cfg(feature = "tls")]
-pub use tls::{Pair, Papers};
+pub use tls::{CertificatePair, Papers};
 pub use wait::wait_until;

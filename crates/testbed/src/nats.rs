@@ -10,9 +10,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::folder;
-use crate::process::Process;
+use crate::process::ChildProcess;
 use crate::programs::Program;
-use crate::server::Server;
+use crate::server::TestServer;
 
 const PROGRAM: Program = Program {
     name: "nats-server",
@@ -24,7 +24,7 @@ const PROGRAM: Program = Program {
 /// Keeps its streams over a restart.
 #[derive(Debug)]
 pub struct Nats {
-    server: Server,
+    server: TestServer,
     folder: TempDir,
 }
 
@@ -37,7 +37,7 @@ impl Nats {
     pub(crate) fn start_with(more: Vec<String>) -> anyhow::Result<Self> {
         let (program, folder) = (PROGRAM.find()?, folder::fresh()?);
         let path = folder.path().to_owned();
-        let server = Server::start(Signal::KILL, move |port| run(&program, port, &more, &path))?;
+        let server = TestServer::start(Signal::KILL, move |port| run(&program, port, &more, &path))?;
         Ok(Self { server, folder })
     }
 
@@ -54,15 +54,15 @@ impl Nats {
 }
 
 impl Deref for Nats {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.server
     }
 }
 
 impl DerefMut for Nats {
-    fn deref_mut(&mut self) -> &mut Server {
+    fn deref_mut(&mut self) -> &mut TestServer {
         &mut self.server
     }
 }
@@ -71,10 +71,10 @@ fn streams(folder: &Path) -> PathBuf {
     folder.join("streams")
 }
 
-fn run(program: &Path, port: u16, more: &[String], folder: &Path) -> anyhow::Result<Process> {
+fn run(program: &Path, port: u16, more: &[String], folder: &Path) -> anyhow::Result<ChildProcess> {
     let args = ["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd", &streams(folder).display().to_string()];
     let args = args.into_iter().map(str::to_owned).chain(more.iter().cloned()).collect();
-    let process = Process::spawn(program, args, None, &folder.join("nats.log"))?;
+    let process = ChildProcess::spawn(program, args, None, &folder.join("nats.log"))?;
     process.wait_ready("nats-server answers", || greets(port).unwrap_or(false))?;
     Ok(process)
 }

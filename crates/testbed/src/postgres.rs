@@ -1,5 +1,6 @@
 //! PostgreSQL.
 
+use std::ffi::OsString;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
@@ -9,9 +10,9 @@ use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
 use crate::folder;
-use crate::process::{Process, User};
+use crate::process::{ChildProcess, Environment, User};
 use crate::programs::Program;
-use crate::server::Server;
+use crate::server::TestServer;
 use crate::template;
 
 const PROGRAM: Program = Program {
@@ -33,7 +34,7 @@ pub enum Durability {
 /// Keeps what was committed over a restart.
 #[derive(Debug)]
 pub struct Postgres {
-    server: Server,
+    server: TestServer,
     _folder: TempDir,
 }
 
@@ -44,6 +45,15 @@ impl Postgres {
 
     /// `settings` are more of `name=value` for the server.
     pub fn start_with(durability: Durability, settings: &[&str]) -> anyhow::Result<Self> {
+        Self::start_in(Environment::new(), durability, settings)
+    }
+
+    /// `environment` is what the server's processes have besides ours.
+    pub fn start_in(
+        environment: Vec<(String, OsString)>,
+        durability: Durability,
+        settings: &[&str],
+    ) -> anyhow::Result<Self> {
         // A link in PATH has the other programs beside what it points to.
         let initdb = PROGRAM.find()?.canonicalize()?;
         let bin = initdb.parent().context("initdb is in no folder")?.to_owned();
@@ -56,7 +66,10 @@ impl Postgres {
         let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
         let path = folder.path().to_owned();
         // An immediate shutdown: as a crash, but its children end with it.
-        let server = Server::start(Signal::QUIT, move |port| run(&bin, port, durability, &settings, &path))?;
+        let server = TestServer::start(Signal::QUIT, move |port| {
+            let args = arguments(port, durability, &settings, &path);
+            run(&bin, &environment, args, &path)
+        })?;
         Ok(Self { server, _folder: folder })
     }
 
@@ -66,15 +79,15 @@ impl Postgres {
 }
 
 impl Deref for Postgres {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.server
     }
 }
 
 impl DerefMut for Postgres {
-    fn deref_mut(&mut self) -> &mut Server {
+    fn deref_mut(&mut self) -> &mut TestServer {
         &mut self.server
     }
 }
@@ -83,7 +96,7 @@ fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-fn run(bin: &Path, port: u16, durability: Durability, settings: &[String], folder: &Path) -> anyhow::Result<Process> {
+fn arguments(port: u16, durability: Durability, settings: &[String], folder: &Path) -> Vec<String> {
     let data = data(folder);
     let sync = if durability == Durability::Synced { "on" } else { "off" };
     let mut args = vec!["-D".to_owned(), data.display().to_string(), "-p".to_owned(), port.to_string()];
@@ -97,8 +110,12 @@ fn run(bin: &Path, port: u16, durability: Durability, settings: &[String], folde
     for setting in own.iter().chain(settings) {
         args.extend(["-c".to_owned(), setting.clone()]);
     }
-    let process = Process::spawn(&bin.join("postgres"), args, user()?, &folder.join("postgres.log"))?;
-    let pid_file = data.join("postmaster.pid");
+    args
+}
+
+fn run(bin: &Path, environment: &Environment, args: Vec<String>, folder: &Path) -> anyhow::Result<ChildProcess> {
+    let process = ChildProcess::spawn_in(environment, &bin.join("postgres"), args, user()?, &folder.join("postgres.log"))?;
+    let pid_file = data(folder).join("postmaster.pid");
     process.wait_ready("postgres accepts connections", || is_ready(&pid_file, process.pid()))?;
     Ok(process)
 }

@@ -1,5 +1,6 @@
 //! One running server.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,25 +16,43 @@ use crate::wait::wait_until;
 /// How long any server may take to start or to end, on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Variables that a server is started with.
+pub(crate) type Environment = Vec<(String, OsString)>;
+
 /// A child process and the thread that waits for it. The thread also stands for us: the child is told to end when the
 /// thread that started it is gone, however that came.
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     pid: Pid,
     keeper: Option<JoinHandle<()>>,
     /// Its output.
     log: PathBuf,
 }
 
-impl Process {
+impl ChildProcess {
     /// Runs a program with its output in `log`.
     pub(crate) fn spawn(program: &Path, args: Vec<String>, user: Option<User>, log: &Path) -> anyhow::Result<Self> {
+        Self::spawn_in(&Environment::new(), program, args, user, log)
+    }
+
+    pub(crate) fn spawn_in(
+        environment: &Environment,
+        program: &Path,
+        args: Vec<String>,
+        user: Option<User>,
+        log: &Path,
+    ) -> anyhow::Result<Self> {
         let output = File::options().create(true).append(true).open(log)?;
         let mut command = Command::new("setpriv");
         command.arg("--pdeathsig=KILL");
         if let Some(User { uid, gid }) = user {
             command.args([format!("--reuid={uid}"), format!("--regid={gid}"), "--clear-groups".to_owned()]);
         }
-        command.arg("--").arg(program).args(args).current_dir("/");
+        command.arg("--");
+        if !environment.is_empty() {
+            // A library that is loaded first would make its files as the user that setpriv itself runs as.
+            command.arg("env").args(environment.iter().map(assignment));
+        }
+        command.arg(program).args(args).current_dir("/");
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let (started, starting) = mpsc::channel();
         let keeper = std::thread::Builder::new().name("server-keeper".to_owned()).spawn(move || {
@@ -108,10 +127,16 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end(Signal::KILL);
     }
+}
+
+fn assignment((name, value): &(String, OsString)) -> OsString {
+    let mut text = OsString::from(format!("{name}="));
+    text.push(value);
+    text
 }
 
 /// Whom a server runs as.

@@ -11,9 +11,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::folder;
-use crate::process::Process;
+use crate::process::ChildProcess;
 use crate::programs::Program;
-use crate::server::Server;
+use crate::server::TestServer;
 
 const PROGRAM: Program = Program {
     name: "prometheus",
@@ -24,7 +24,7 @@ const PROGRAM: Program = Program {
 
 #[derive(Debug)]
 pub struct Prometheus {
-    server: Server,
+    server: TestServer,
     _folder: TempDir,
 }
 
@@ -34,7 +34,7 @@ impl Prometheus {
         let (program, folder) = (PROGRAM.find()?, folder::fresh()?);
         std::fs::write(folder.path().join("prometheus.yaml"), config)?;
         let path = folder.path().to_owned();
-        let server = Server::start(Signal::KILL, move |port| run(&program, port, &path))?;
+        let server = TestServer::start(Signal::KILL, move |port| run(&program, port, &path))?;
         Ok(Self { server, _folder: folder })
     }
 
@@ -49,20 +49,20 @@ impl Prometheus {
 }
 
 impl Deref for Prometheus {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.server
     }
 }
 
 impl DerefMut for Prometheus {
-    fn deref_mut(&mut self) -> &mut Server {
+    fn deref_mut(&mut self) -> &mut TestServer {
         &mut self.server
     }
 }
 
-fn run(program: &Path, port: u16, folder: &Path) -> anyhow::Result<Process> {
+fn run(program: &Path, port: u16, folder: &Path) -> anyhow::Result<ChildProcess> {
     let file = |name: &str| folder.join(name).display().to_string();
     let args = vec![
         format!("--config.file={}", file("prometheus.yaml")),
@@ -70,7 +70,7 @@ fn run(program: &Path, port: u16, folder: &Path) -> anyhow::Result<Process> {
         format!("--web.listen-address=127.0.0.1:{port}"),
         "--log.level=warn".to_owned(),
     ];
-    let process = Process::spawn(program, args, None, &folder.join("prometheus.log"))?;
+    let process = ChildProcess::spawn(program, args, None, &folder.join("prometheus.log"))?;
     process.wait_ready("prometheus answers", || http_get(&format!("127.0.0.1:{port}"), "/-/ready").is_ok())?;
     Ok(process)
 }

@@ -10,9 +10,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::folder;
-use crate::process::Process;
+use crate::process::ChildProcess;
 use crate::programs::Program;
-use crate::server::Server;
+use crate::server::TestServer;
 
 const PROGRAM: Program = Program {
     name: "redis-server",
@@ -24,7 +24,7 @@ const PROGRAM: Program = Program {
 /// Keeps nothing: one that starts again is empty.
 #[derive(Debug)]
 pub struct Redis {
-    server: Server,
+    server: TestServer,
     _folder: TempDir,
 }
 
@@ -37,7 +37,7 @@ impl Redis {
     pub(crate) fn start_with(tls: Vec<(&'static str, String)>) -> anyhow::Result<Self> {
         let (program, folder) = (PROGRAM.find()?, folder::fresh()?);
         let path = folder.path().to_owned();
-        let server = Server::start(Signal::KILL, move |port| run(&program, port, &tls, &path))?;
+        let server = TestServer::start(Signal::KILL, move |port| run(&program, port, &tls, &path))?;
         Ok(Self { server, _folder: folder })
     }
 
@@ -52,20 +52,20 @@ impl Redis {
 }
 
 impl Deref for Redis {
-    type Target = Server;
+    type Target = TestServer;
 
-    fn deref(&self) -> &Server {
+    fn deref(&self) -> &TestServer {
         &self.server
     }
 }
 
 impl DerefMut for Redis {
-    fn deref_mut(&mut self) -> &mut Server {
+    fn deref_mut(&mut self) -> &mut TestServer {
         &mut self.server
     }
 }
 
-fn run(program: &Path, port: u16, tls: &[(&'static str, String)], folder: &Path) -> anyhow::Result<Process> {
+fn run(program: &Path, port: u16, tls: &[(&'static str, String)], folder: &Path) -> anyhow::Result<ChildProcess> {
     let plain = if tls.is_empty() { port } else { 0 };
     let safe = [("--tls-port", port.to_string())].into_iter().filter(|_| plain == 0).chain(tls.iter().cloned());
     let set = [
@@ -77,7 +77,7 @@ fn run(program: &Path, port: u16, tls: &[(&'static str, String)], folder: &Path)
         ("--dir", folder.display().to_string()),
     ];
     let args = set.into_iter().chain(safe).flat_map(|(name, value)| [name.to_owned(), value]).collect();
-    let process = Process::spawn(program, args, None, &folder.join("redis.log"))?;
+    let process = ChildProcess::spawn(program, args, None, &folder.join("redis.log"))?;
     process.wait_ready("redis-server answers", || match tls {
         [] => ask(port, "PING").is_ok_and(|answer| answer.starts_with("+PONG")),
         _ => TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok(),

@@ -5,33 +5,33 @@ use std::fmt::{self, Debug, Formatter};
 use rustix::process::Signal;
 
 use crate::ports::free_port;
-use crate::process::Process;
+use crate::process::ChildProcess;
 
 /// Times another program may take the port that was free.
 const TRIES: usize = 5;
 
-type Launch = Box<dyn Fn(u16) -> anyhow::Result<Process> + Send + Sync>;
+type Launch = Box<dyn Fn(u16) -> anyhow::Result<ChildProcess> + Send + Sync>;
 
 /// A server on a port of its own. It ends when this is dropped.
-pub struct Server {
+pub struct TestServer {
     port: u16,
-    process: Process,
+    process: ChildProcess,
     launch: Launch,
     /// What ends it, in the middle of whatever it does.
     end: Signal,
 }
 
-impl Debug for Server {
+impl Debug for TestServer {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("port", &self.port).finish_non_exhaustive()
     }
 }
 
-impl Server {
+impl TestServer {
     /// `launch` runs it on a port, and returns when it answers.
     pub(crate) fn start(
         end: Signal,
-        launch: impl Fn(u16) -> anyhow::Result<Process> + Send + Sync + 'static,
+        launch: impl Fn(u16) -> anyhow::Result<ChildProcess> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let mut tries = 0;
         loop {
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.kill();
     }

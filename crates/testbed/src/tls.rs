@@ -20,7 +20,7 @@ pub struct Papers {
 
 /// The files of a certificate and its key.
 #[derive(Clone, Debug)]
-pub struct Pair {
+pub struct CertificatePair {
     pub cert: PathBuf,
     pub key: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Papers {
     }
 
     /// Makes a certificate for these names, in files called `name`.
-    pub fn issue(&self, name: &str, names: &[&str]) -> anyhow::Result<Pair> {
+    pub fn issue(&self, name: &str, names: &[&str]) -> anyhow::Result<CertificatePair> {
         let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>())?;
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate()?;
@@ -56,16 +56,16 @@ impl Papers {
         self.path("ca.pem")
     }
 
-    pub fn server(&self) -> Pair {
+    pub fn server(&self) -> CertificatePair {
         self.pair("server")
     }
 
-    pub fn client(&self) -> Pair {
+    pub fn client(&self) -> CertificatePair {
         self.pair("client")
     }
 
-    fn pair(&self, name: &str) -> Pair {
-        Pair { cert: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) }
+    fn pair(&self, name: &str) -> CertificatePair {
+        CertificatePair { cert: self.path(&format!("{name}.pem")), key: self.path(&format!("{name}.key")) }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -76,7 +76,7 @@ impl Papers {
 impl Postgres {
     /// Only over TLS, and only with a certificate.
     pub fn start_tls(papers: &Papers) -> anyhow::Result<Self> {
-        let Pair { cert, key } = papers.issue("postgres", &["localhost"])?;
+        let CertificatePair { cert, key } = papers.issue("postgres", &["localhost"])?;
         // It reads its key only if the file is its own.
         if let Some((uid, gid)) = postgres::owner()? {
             chown(&key, Some(uid), Some(gid))?;
@@ -103,7 +103,7 @@ impl Postgres {
 impl Redis {
     /// Only over TLS, and only with a certificate.
     pub fn start_tls(papers: &Papers) -> anyhow::Result<Self> {
-        let Pair { cert, key } = papers.server();
+        let CertificatePair { cert, key } = papers.server();
         let file = |path: &Path| path.display().to_string();
         Self::start_with(vec![
             ("--tls-cert-file", file(&cert)),
@@ -122,7 +122,7 @@ impl Redis {
 impl Nats {
     /// Only over TLS, and only with a certificate.
     pub fn start_tls(papers: &Papers) -> anyhow::Result<Self> {
-        let Pair { cert, key } = papers.server();
+        let CertificatePair { cert, key } = papers.server();
         let file = |path: &Path| path.display().to_string();
         let args = ["--tlsverify".to_owned()].into_iter();
         let files = [("--tlscert", file(&cert)), ("--tlskey", file(&key)), ("--tlscacert", file(&papers.ca()))];

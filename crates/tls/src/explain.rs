@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::{AlertDescription, CertificateError};
 
-use crate::{Names, Tls};
+use crate::{FileNames, Tls};
 
 impl Tls {
     /// Why a connection failed, if it failed by TLS or may have: looks through everything that caused the error.
@@ -21,7 +21,7 @@ impl Tls {
                 return Some(told(tls, self.names(), self.shows_certificate()));
             }
             if let Some(io) = io.filter(|io| hung_up(io) && !self.shows_certificate()) {
-                let Names { cert, key, .. } = self.names();
+                let FileNames { cert, key, .. } = self.names();
                 return Some(format!("{io}; if it asks its clients for certificates, give {cert} and {key}"));
             }
             // Shared errors hide what they share.
@@ -39,8 +39,8 @@ fn hung_up(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
-fn told(error: &rustls::Error, names: &Names, shown: bool) -> String {
-    let Names { ca, cert, key } = names;
+fn told(error: &rustls::Error, names: &FileNames, shown: bool) -> String {
+    let FileNames { ca, cert, key } = names;
     match error {
         // The signature is bad where an authority was made anew under its old name.
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {

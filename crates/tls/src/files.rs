@@ -13,7 +13,7 @@ use crate::{Pem, Tls};
 
 /// What the operator calls the three files: errors speak of them by these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct FileNames {
     pub ca: &'static str,
     pub cert: &'static str,
     pub key: &'static str,
@@ -21,7 +21,7 @@ pub struct Names {
 
 /// All PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct TlsPaths {
     /// Authorities that are believed instead of the public ones.
     pub ca: Option<PathBuf>,
     /// Shown to the server, with its chain.
@@ -46,9 +46,9 @@ pub enum TlsError {
     Unusable { name: &'static str, error: rustls::Error },
 }
 
-impl Files {
+impl TlsPaths {
     /// Reads and checks all of them. Without an authority the public ones are believed.
-    pub fn read(&self, names: Names) -> Result<Tls, TlsError> {
+    pub fn read(&self, names: FileNames) -> Result<Tls, TlsError> {
         let ca = self.ca.as_deref().map(|path| certificates(names.ca, path)).transpose()?;
         let identity = self.identity(&names)?;
         let roots = Arc::new(roots(ca.as_deref(), &names)?);
@@ -56,7 +56,7 @@ impl Files {
         Ok(Tls { names, ca, identity, config })
     }
 
-    fn identity(&self, names: &Names) -> Result<Option<(Pem, Pem)>, TlsError> {
+    fn identity(&self, names: &FileNames) -> Result<Option<(Pem, Pem)>, TlsError> {
         match (&self.cert, &self.key) {
             (None, None) => Ok(None),
             (Some(_), None) => Err(TlsError::Half { given: names.cert, missing: names.key }),
@@ -88,7 +88,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-fn roots(ca: Option<&[u8]>, names: &Names) -> Result<RootCertStore, TlsError> {
+fn roots(ca: Option<&[u8]>, names: &FileNames) -> Result<RootCertStore, TlsError> {
     let Some(pem) = ca else { return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }) };
     let mut roots = RootCertStore::empty();
     for certificate in chain(pem) {
@@ -97,7 +97,7 @@ fn roots(ca: Option<&[u8]>, names: &Names) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-fn config(roots: Arc<RootCertStore>, identity: Option<&(Pem, Pem)>, names: &Names) -> Result<ClientConfig, TlsError> {
+fn config(roots: Arc<RootCertStore>, identity: Option<&(Pem, Pem)>, names: &FileNames) -> Result<ClientConfig, TlsError> {
     let unusable = |error: rustls::Error| match error {
         rustls::Error::InconsistentKeys(_) => TlsError::NotAPair { cert: names.cert, key: names.key },
         error => TlsError::Unusable { name: names.cert, error },

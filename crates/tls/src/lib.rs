@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 
-pub use files::{Files, Names, TlsError};
+pub use files::{FileNames, TlsError, TlsPaths};
 
 /// Whether anything may travel in the clear to another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ type Pem = Arc<[u8]>;
 /// Whom to believe on the way to one server, and what to show there.
 #[derive(Clone)]
 pub struct Tls {
-    names: Names,
+    names: FileNames,
     ca: Option<Pem>,
     /// A certificate with its chain, and its key.
     identity: Option<(Pem, Pem)>,
@@ -56,7 +56,7 @@ impl Tls {
         self.identity.is_some()
     }
 
-    pub const fn names(&self) -> &Names {
+    pub const fn names(&self) -> &FileNames {
         &self.names
     }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const NAMES: Names = Names { ca: "X_TLS_CA", cert: "X_TLS_CERT", key: "X_TLS_KEY" };
+const NAMES: FileNames = FileNames { ca: "X_TLS_CA", cert: "X_TLS_CERT", key: "X_TLS_KEY" };
 
 struct Shelf(TempDir);
 
@@ -37,27 +37,27 @@ fn what_is_wrong_with_a_file_is_said_by_the_name_of_its_variable() {
     let (none, other) = (shelf.put("none", "nothing"), shelf.put("other", &pair().1));
     let missing = Some(PathBuf::from("/no/such/file"));
     let cases = [
-        (Files { ca: missing, ..Files::default() }, "X_TLS_CA /no/such/file: "),
-        (Files { ca: none.clone(), ..Files::default() }, "there is no certificate in it"),
-        (Files { cert: good.clone(), ..Files::default() }, "X_TLS_CERT without X_TLS_KEY"),
-        (Files { key: good_key.clone(), ..Files::default() }, "X_TLS_KEY without X_TLS_CERT"),
-        (Files { cert: good.clone(), key: none, ..Files::default() }, "there is no private key in it"),
-        (Files { cert: good.clone(), key: other, ..Files::default() }, "X_TLS_KEY is not the key of the certificate"),
+        (TlsPaths { ca: missing, ..TlsPaths::default() }, "X_TLS_CA /no/such/file: "),
+        (TlsPaths { ca: none.clone(), ..TlsPaths::default() }, "there is no certificate in it"),
+        (TlsPaths { cert: good.clone(), ..TlsPaths::default() }, "X_TLS_CERT without X_TLS_KEY"),
+        (TlsPaths { key: good_key.clone(), ..TlsPaths::default() }, "X_TLS_KEY without X_TLS_CERT"),
+        (TlsPaths { cert: good.clone(), key: none, ..TlsPaths::default() }, "there is no private key in it"),
+        (TlsPaths { cert: good.clone(), key: other, ..TlsPaths::default() }, "X_TLS_KEY is not the key of the certificate"),
     ];
     for (files, expected) in cases {
         let error = files.read(NAMES).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    let whole = Files { ca: good.clone(), cert: good, key: good_key }.read(NAMES).unwrap();
+    let whole = TlsPaths { ca: good.clone(), cert: good, key: good_key }.read(NAMES).unwrap();
     assert!(whole.has_authority() && whole.shows_certificate());
     let printed = format!("{whole:?}");
     assert!(!printed.contains("PRIVATE") && !printed.contains("BEGIN"), "{printed}");
-    assert!(!Files::default().read(NAMES).unwrap().is_given(), "the public authorities need no file");
+    assert!(!TlsPaths::default().read(NAMES).unwrap().is_given(), "the public authorities need no file");
 }
 
 #[test]
 fn a_failed_handshake_says_what_to_do() {
-    let tls = Files::default().read(NAMES).unwrap();
+    let tls = TlsPaths::default().read(NAMES).unwrap();
     let wrapped = |error: rustls::Error| io::Error::new(io::ErrorKind::InvalidData, error);
     let cases = [
         (rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer), "name the right one with X_TLS_CA"),

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::Uri;
-use lockgate_tls::{Files, Names, TlsError};
+use lockgate_tls::{FileNames, TlsError, TlsPaths};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
 
-/// Whoever links this has names of their own for the files: they are told by what they are for.
-const NAMES: Names = Names { ca: "TLS authority", cert: "client certificate", key: "key of the client certificate" };
+/// Applications name these files in their own way, so errors name their purpose.
+const NAMES: FileNames = FileNames { ca: "TLS authority", cert: "client certificate", key: "key of the client certificate" };
 
 /// A channel on which every call shows the credential.
 pub(crate) type BearerChannel = InterceptedService<Channel, Bearer>;
@@ -130,7 +130,7 @@ impl Interceptor for Bearer {
 impl Tls {
     fn config(&self) -> Result<ClientTlsConfig, AccessError> {
         let (cert, key) = self.identity.clone().unzip();
-        let tls = Files { ca: self.ca.clone(), cert, key }.read(NAMES).map_err(AccessError::Files)?;
+        let tls = TlsPaths { ca: self.ca.clone(), cert, key }.read(NAMES).map_err(AccessError::Files)?;
         let mut config = ClientTlsConfig::new().with_webpki_roots();
         if let Some(pem) = tls.ca_pem() {
             config = config.ca_certificate(Certificate::from_pem(pem));

@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::breaker::{Breaker, BreakerSettings, BreakerState, Ticket};
-use lockgate_core::time::Timestamp;
+use lockgate_contract::breaker::{Breaker, BreakerSettings, BreakerState, Ticket};
+use lockgate_contract::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -61,17 +61,17 @@ impl Default for BreakerRules {
 /// One breaker for each target, such as a host. Clones share them.
 #[derive(Clone, Default)]
 pub struct Breakers {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBreakers>,
 }
 
-struct Shared {
+struct SharedBreakers {
     rules: BreakerRules,
     began: Instant,
-    state: Mutex<State>,
+    state: Mutex<TrackedTargets>,
 }
 
 #[derive(Default)]
-struct State {
+struct TrackedTargets {
     targets: BTreeMap<String, Breaker>,
     opened: u64,
     refused: u64,
@@ -102,7 +102,7 @@ impl From<CircuitOpen> for JobError {
     }
 }
 
-impl Default for Shared {
+impl Default for SharedBreakers {
     fn default() -> Self {
         Self { rules: BreakerRules::default(), began: Instant::now(), state: Mutex::default() }
     }
@@ -110,13 +110,13 @@ impl Default for Shared {
 
 impl Breakers {
     pub fn new(rules: BreakerRules) -> Self {
-        Self { shared: Arc::new(Shared { rules, ..Shared::default() }) }
+        Self { shared: Arc::new(SharedBreakers { rules, ..SharedBreakers::default() }) }
     }
 
     /// Asks to call `target`.
     pub fn admit(&self, target: &str) -> Result<Permit, CircuitOpen> {
         let (now, mut state) = (self.shared.now(), self.shared.state.lock());
-        let State { targets, refused, .. } = &mut *state;
+        let TrackedTargets { targets, refused, .. } = &mut *state;
         if targets.len() >= TARGETS_MAX && !targets.contains_key(target) {
             targets.retain(|_, breaker| breaker.state(now) != BreakerState::Closed);
         }
@@ -138,7 +138,7 @@ impl Breakers {
 
     fn failed(&self, target: &str, ticket: Ticket) -> Option<CircuitOpen> {
         let (now, mut state) = (self.shared.now(), self.shared.state.lock());
-        let State { targets, opened, .. } = &mut *state;
+        let TrackedTargets { targets, opened, .. } = &mut *state;
         let breaker = targets.get_mut(target)?;
         let before = breaker.opens_until();
         breaker.failed(ticket, now);
@@ -154,7 +154,7 @@ impl Breakers {
     }
 }
 
-impl Shared {
+impl SharedBreakers {
     /// By a clock that is never set.
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX))

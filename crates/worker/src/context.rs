@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use crate::access::BearerChannel;
 use crate::children::Gathered;
-use crate::session::{Attempt, Crew};
+use crate::session::{RunningAttempt, SessionState};
 use crate::trace;
 
 /// Handed to every handler call. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
-    attempt: Arc<Attempt>,
-    crew: Arc<Crew>,
+    attempt: Arc<RunningAttempt>,
+    session_state: Arc<SessionState>,
 }
 
 impl Context {
-    pub(crate) fn new(attempt: Arc<Attempt>, crew: Arc<Crew>) -> Self {
-        Self { attempt, crew }
+    pub(crate) fn new(attempt: Arc<RunningAttempt>, session_state: Arc<SessionState>) -> Self {
+        Self { attempt, session_state }
     }
 
     pub fn job_id(&self) -> &str {
@@ -42,9 +42,9 @@ impl Context {
         &self.attempt.assignment.trace_id
     }
 
-    /// W3C trace context for whatever the handler calls: send it as the header `traceparent`. None if nobody follows the job.
+    /// W3C trace context for whatever the handler calls: send it as the header `traceparent`. None if the job is not traced.
     pub fn traceparent(&self) -> Option<String> {
-        trace::context(&self.attempt.assignment, self.crew.writes_spans()).map(|context| context.to_string())
+        trace::context(&self.attempt.assignment, self.session_state.writes_spans()).map(|context| context.to_string())
     }
 
     pub fn labels(&self) -> &HashMap<String, String> {
@@ -78,17 +78,17 @@ impl Context {
     }
 
     pub(crate) fn channel(&self) -> Option<BearerChannel> {
-        self.crew.channel()
+        self.session_state.channel()
     }
 
     /// Tells watchers how far the job is. Only the latest report waiting to be sent is sent.
     pub fn progress(&self, percent: u32, message: impl Into<String>) {
-        self.crew.progress(&self.attempt, percent, message.into());
+        self.session_state.progress(&self.attempt, percent, message.into());
     }
 
     /// Adds a line to the job's log. Lines beyond what the connection can carry are dropped and counted in the log itself.
     pub fn log(&self, line: impl Into<String>) {
-        self.crew.log(&self.attempt, line.into());
+        self.session_state.log(&self.attempt, line.into());
     }
 
     /// Whether the attempt no longer counts. A handler that goes on is dropped a second later.

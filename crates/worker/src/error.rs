@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lockgate_core::limits::ERROR_BYTES_MAX;
+use lockgate_contract::limits::ERROR_BYTES_MAX;
 use lockgate_proto::v1::result::Outcome;
 use lockgate_proto::v1::result::{Cancelled, FailedFatal, FailedRetryable, Snooze};
 use tonic::Code;
@@ -17,10 +17,10 @@ use crate::children::Wait;
 ///
 /// It does not implement `Error` itself: that is what makes the blanket conversion possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobError(Kind);
+pub struct JobError(ErrorKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum ErrorKind {
     Retryable { error: String, after: Option<Duration> },
     Fatal { error: String },
     Cancelled { note: String },
@@ -31,43 +31,43 @@ enum Kind {
 impl JobError {
     /// Another attempt may succeed. The server chooses when.
     pub fn retryable(error: impl fmt::Display) -> Self {
-        Self(Kind::Retryable { error: clipped(error), after: None })
+        Self(ErrorKind::Retryable { error: clipped(error), after: None })
     }
 
     /// Another attempt may succeed, but not before `after` has passed.
     pub fn retry_after(error: impl fmt::Display, after: Duration) -> Self {
-        Self(Kind::Retryable { error: clipped(error), after: Some(after) })
+        Self(ErrorKind::Retryable { error: clipped(error), after: Some(after) })
     }
 
     /// No attempt can succeed: the job becomes a dead letter now.
     pub fn fatal(error: impl fmt::Display) -> Self {
-        Self(Kind::Fatal { error: clipped(error) })
+        Self(ErrorKind::Fatal { error: clipped(error) })
     }
 
     /// The handler itself found that the work is no longer wanted: the job ends as cancelled.
     pub fn cancelled(note: impl fmt::Display) -> Self {
-        Self(Kind::Cancelled { note: clipped(note) })
+        Self(ErrorKind::Cancelled { note: clipped(note) })
     }
 
     /// Not now: run the job again after `delay`. Costs no attempt.
     pub fn snooze(delay: Duration) -> Self {
-        Self(Kind::Snooze { delay })
+        Self(ErrorKind::Snooze { delay })
     }
 
     /// Not now: run the job again when none of its children is under way. Costs no attempt, and holds no slot meanwhile.
     pub fn await_children(wait: Wait) -> Self {
-        Self(Kind::AwaitChildren(wait))
+        Self(ErrorKind::AwaitChildren(wait))
     }
 
     pub(crate) fn into_outcome(self) -> Outcome {
         match self.0 {
-            Kind::Retryable { error, after } => {
+            ErrorKind::Retryable { error, after } => {
                 Outcome::FailedRetryable(FailedRetryable { error, retry_after_ms: after.map(millis) })
             }
-            Kind::Fatal { error } => Outcome::FailedFatal(FailedFatal { error }),
-            Kind::Cancelled { note } => Outcome::Cancelled(Cancelled { note }),
-            Kind::Snooze { delay } => Outcome::Snooze(Snooze { delay_ms: millis(delay) }),
-            Kind::AwaitChildren(wait) => Outcome::AwaitChildren(wait.into()),
+            ErrorKind::Fatal { error } => Outcome::FailedFatal(FailedFatal { error }),
+            ErrorKind::Cancelled { note } => Outcome::Cancelled(Cancelled { note }),
+            ErrorKind::Snooze { delay } => Outcome::Snooze(Snooze { delay_ms: millis(delay) }),
+            ErrorKind::AwaitChildren(wait) => Outcome::AwaitChildren(wait.into()),
         }
     }
 }
@@ -75,10 +75,10 @@ impl JobError {
 impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Retryable { error, .. } | Kind::Fatal { error } => f.write_str(error),
-            Kind::Cancelled { note } => write!(f, "cancelled: {note}"),
-            Kind::Snooze { delay } => write!(f, "snoozed for {delay:?}"),
-            Kind::AwaitChildren(_) => f.write_str("waits for its children"),
+            ErrorKind::Retryable { error, .. } | ErrorKind::Fatal { error } => f.write_str(error),
+            ErrorKind::Cancelled { note } => write!(f, "cancelled: {note}"),
+            ErrorKind::Snooze { delay } => write!(f, "snoozed for {delay:?}"),
+            ErrorKind::AwaitChildren(_) => f.write_str("waits for its children"),
         }
     }
 }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn long_errors_are_cut_at_a_character() {
-        let JobError(Kind::Fatal { error }) = JobError::fatal("é".repeat(ERROR_BYTES_MAX)) else {
+        let JobError(ErrorKind::Fatal { error }) = JobError::fatal("é".repeat(ERROR_BYTES_MAX)) else {
             panic!("fatal expected")
         };
         assert_eq!(error.len(), ERROR_BYTES_MAX);

@@ -39,6 +39,7 @@ mod check;
 mod children;
 mod context;
 mod error;
+#[cfg(feature = "builtin-handlers")]
 pub mod handlers;
 mod payload;
 mod registry;
@@ -57,4 +58,4 @@ pub use crate::payload::Payload;
 pub use crate::registry::LeaseLoss;
 pub use crate::session::AdaptiveSlots;
 pub use crate::worker::Worker;
-pub use lockgate_core::trace::{Span, SpanKind, TraceParent, Value as SpanValue};
+pub use lockgate_contract::trace::{Span, SpanKind, SpanValue, TraceParent};

@@ -48,13 +48,13 @@ mod tests {
 
     #[derive(Debug, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Input {
+    struct ErrorProbe {
         #[expect(dead_code, reason = "only the errors matter here")]
         ms: u64,
     }
 
     fn refusal(json: &'static str) -> String {
-        Payload::new(Bytes::from_static(json.as_bytes())).json::<Input>().map(|_| ()).unwrap_err().to_string()
+        Payload::new(Bytes::from_static(json.as_bytes())).json::<ErrorProbe>().map(|_| ()).unwrap_err().to_string()
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use lockgate_core::limits::PAYLOAD_BYTES_MAX;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use lockgate_contract::limits::PAYLOAD_BYTES_MAX;
 use lockgate_proto::v1::result::{Outcome, Succeeded};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::JobError;
 use crate::payload::Payload;
 
-type Call = dyn Fn(Context, Payload) -> BoxFuture<'static, Outcome> + Send + Sync;
+type HandlerFn = dyn Fn(Context, Payload) -> BoxFuture<'static, Outcome> + Send + Sync;
 
 /// What happens to running attempts of a topic when the server has not been heard for so long that it is about to give
 /// them to another worker.
@@ -33,9 +33,9 @@ pub enum LeaseLoss {
 
 /// One registered handler.
 pub(crate) struct Route {
-    call: Box<Call>,
+    call: Box<HandlerFn>,
     pub lease_loss: LeaseLoss,
-    pub gate: Gate,
+    pub gate: SpawnGate,
 }
 
 impl Route {
@@ -46,7 +46,7 @@ impl Route {
         T: Serialize + 'static,
     {
         let call = move |context: Context, payload: Payload| handler(context, payload).map(outcome_of).boxed();
-        Self { call: Box::new(call), lease_loss: LeaseLoss::Continue, gate: Gate::new() }
+        Self { call: Box::new(call), lease_loss: LeaseLoss::Continue, gate: SpawnGate::new() }
     }
 
     pub(crate) fn call(&self, context: Context, payload: Payload) -> BoxFuture<'static, Outcome> {
@@ -72,11 +72,11 @@ fn encoded<T: Serialize>(value: &T) -> Result<Outcome, JobError> {
 ///
 /// The first saves a task per job for handlers that are ready at once; a handler that computes for long inside its first
 /// poll would hold up its neighbours, so a slow one is spawned for a while.
-pub(crate) struct Gate {
+pub(crate) struct SpawnGate {
     spawn_next: AtomicU32,
 }
 
-impl Gate {
+impl SpawnGate {
     /// A first poll longer than this costs its neighbours more than the task it saves (about 1 µs), a hundred times over.
     const SLOW: Duration = Duration::from_micros(100);
     /// Attempts spawned after a slow one, before the topic is tried again.
@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn a_slow_first_poll_gives_the_next_attempts_their_own_task() {
-        let gate = Gate::new();
+        let gate = SpawnGate::new();
         assert!(!gate.polls_inline(), "an unknown topic is measured first");
         assert!(gate.polls_inline());
         gate.note_first_poll(Duration::from_millis(5));
-        for _ in 0..Gate::PENALTY {
+        for _ in 0..SpawnGate::PENALTY {
             assert!(!gate.polls_inline());
         }
         assert!(gate.polls_inline());

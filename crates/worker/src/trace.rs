@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_core::trace::{Span, SpanKind, TraceParent};
+use lockgate_contract::trace::{Span, SpanKind, TraceParent};
 use lockgate_proto::v1::Assignment;
 use lockgate_proto::v1::result::Outcome;
 

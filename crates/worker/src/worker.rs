@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::check_name;
-use lockgate_core::limits::PREFETCH_MAX;
-use lockgate_core::trace::Span;
+use lockgate_contract::limits::PREFETCH_MAX;
+use lockgate_contract::names::check_name;
+use lockgate_contract::trace::Span;
 use lockgate_proto::v1::Hello;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -112,7 +112,7 @@ impl Worker {
         self
     }
 
-    /// The session's id, where somebody must know it beforehand. It must be new for every process.
+    /// The session's id, where it must be known beforehand. It must be new for every process.
     pub fn session(mut self, id: impl Into<String>) -> Self {
         self.session = Some(id.into());
         self
@@ -263,6 +263,7 @@ impl Worker {
     }
 
     /// Notes what keeps a set of handlers from being registered; [`run`](Self::run) reports it.
+    #[cfg(feature = "builtin-handlers")]
     pub(crate) fn mistake(mut self, text: String) -> Self {
         self.mistakes.push(text);
         self

@@ -18,8 +18,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use self::alarms::Alarms;
-use self::story::{NOT_PROVOKED, Story};
-use crate::cluster::{Build, Cluster, Logs, build};
+use self::story::{NOT_PROVOKED, ObservedStory};
+use crate::cluster::{Build, Cluster, ProcessLogs, build};
 use crate::dashboards;
 use crate::servers::runtime;
 use crate::tools::program;
@@ -30,8 +30,8 @@ const RULES: [&str; 2] = ["recording.yaml", "alerts.yaml"];
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     runtime()?.block_on(async {
         // Nearly everything goes wrong on purpose: what the processes say of it would hide what is said here.
-        let mut cluster = Cluster::new(build(root, Build::Development).await?, Logs::Dropped)?;
-        let story = Story::begin(root, &mut cluster).await?;
+        let mut cluster = Cluster::new(build(root, Build::Development).await?, ProcessLogs::Dropped)?;
+        let story = ObservedStory::begin(root, &mut cluster).await?;
         let folder = tempfile::tempdir()?;
         let prometheus = Prometheus::start(&configuration(root, folder.path(), &cluster.metrics())?)?;
         println!("Prometheus scrapes {} processes at {}", cluster.metrics().len(), prometheus.url());

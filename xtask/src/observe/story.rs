@@ -47,7 +47,7 @@ nodes:
 ";
 const CARD: &str = r#"{"card":"4111 1111 1111 1111"}"#;
 
-pub(super) struct Story<'a> {
+pub(super) struct ObservedStory<'a> {
     root: &'a Path,
     pub(super) binary: PathBuf,
     pub(super) gateway: String,
@@ -55,7 +55,7 @@ pub(super) struct Story<'a> {
     folder: tempfile::TempDir,
 }
 
-impl<'a> Story<'a> {
+impl<'a> ObservedStory<'a> {
     /// A cluster that asks a kernel elsewhere, whose policy says what happens while it is away.
     pub(super) async fn begin(root: &'a Path, cluster: &mut Cluster) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;

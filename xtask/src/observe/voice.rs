@@ -8,10 +8,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use super::story::Story;
+use super::story::ObservedStory;
 use crate::cluster::Cluster;
 
-impl Story<'_> {
+impl ObservedStory<'_> {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(arguments).env("LOCKGATE_SERVER", &self.gateway).stdin(Stdio::null()).stdout(Stdio::null());

@@ -5,25 +5,37 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context;
 use serde_json::Value;
 
-use super::{Finding, Severity};
+use super::{Severity, TidyFinding};
 
-/// The direction of the architecture. `*` is everything. Adapters are the crates in `adapters/`.
-const MAY_USE: [(&str, &[&str]); 11] = [
-    ("lockgate-core", &[]),
+/// The direction of the architecture. `*` is everything that ships. Adapters are the crates in `adapters/`.
+const MAY_USE: [(&str, &[&str]); 15] = [
+    ("lockgate-contract", &[]),
+    ("lockgate-core", &["lockgate-contract"]),
     ("lockgate-ports", &["lockgate-core"]),
     ("lockgate-engine", &["lockgate-core", "lockgate-ports"]),
-    ("lockgate-proto", &["lockgate-core"]),
-    ("lockgate-gateway", &["lockgate-core", "lockgate-ports", "lockgate-engine", "lockgate-proto"]),
-    ("lockgate-worker", &["lockgate-core", "lockgate-proto", "lockgate-tls"]),
-    ("lockgate-sim", &["lockgate-core", "lockgate-ports", "lockgate-engine"]),
+    ("lockgate-proto", &[]),
+    ("lockgate-api", &["lockgate-core", "lockgate-proto"]),
+    ("lockgate-gateway", &["lockgate-core", "lockgate-ports", "lockgate-engine", "lockgate-proto", "lockgate-api"]),
+    ("lockgate-worker", &["lockgate-contract", "lockgate-proto", "lockgate-tls"]),
+    ("lockgate-model", &["lockgate-core", "lockgate-ports", "lockgate-sql"]),
+    ("lockgate-conformance", &["lockgate-core", "lockgate-ports", "lockgate-model"]),
+    ("lockgate-sim", &["lockgate-core", "lockgate-ports", "lockgate-engine", "lockgate-memory", "lockgate-model"]),
     ("lockgate-testbed", &[]),
     ("lockgate-tls", &[]),
     ("lockgate", &["*"]),
     ("xtask", &["lockgate-testbed"]),
 ];
 const ADAPTERS_MAY_USE: [&str; 3] = ["lockgate-core", "lockgate-ports", "lockgate-tls"];
-/// These speak the public contract, so they may use it too.
-const SPEAKERS: [&str; 2] = ["adapters/kernel/", "adapters/nats/"];
+/// What single adapters may use besides: the public contract where they speak it, and how SQL stores encode rows.
+const SOME_ADAPTERS_MAY_USE: [(&str, &[&str]); 4] = [
+    ("adapters/kernel/", &["lockgate-proto", "lockgate-api"]),
+    ("adapters/nats/", &["lockgate-proto"]),
+    ("adapters/postgres/", &["lockgate-sql"]),
+    ("adapters/sqlite/", &["lockgate-sql"]),
+];
+
+/// What exists for tests. Nothing that ships is built on it.
+const FOR_TESTS: [&str; 4] = ["lockgate-model", "lockgate-conformance", "lockgate-sim", "lockgate-testbed"];
 
 /// Clients of outside products, and the one folder that may use each.
 const CLIENTS: [(&str, &str); 7] = [
@@ -86,12 +98,16 @@ fn read_package(package: &Value, root: &str) -> Option<Package> {
     Some(Package { name: package["name"].as_str()?.to_owned(), manifest, dependencies })
 }
 
-pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
+pub(crate) fn check(packages: &[Package]) -> Vec<TidyFinding> {
     let ours: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     let mut found = Vec::new();
     for package in packages {
-        let mut refuse = |text: String| found.push(Finding::of_file(Severity::Refuse, &package.manifest, text));
+        let mut refuse = |text: String| found.push(TidyFinding::of_file(Severity::Refuse, &package.manifest, text));
         for dependency in &package.dependencies {
+            // Tests that turn features of their own crate on.
+            if dependency.dev && dependency.name == package.name {
+                continue;
+            }
             if ours.contains(dependency.name.as_str()) {
                 if let Some(text) = bad_edge(package, dependency, packages) {
                     refuse(text);
@@ -111,7 +127,10 @@ fn bad_edge(package: &Package, dependency: &Dependency, packages: &[Package]) ->
         return back.then(|| format!("tests of {from} must not use {to}, which is built on {from}"));
     }
     let allowed = allowed_edges(package);
-    let fine = allowed.contains(&"*") || allowed.contains(&to);
+    let fine = allowed.contains(&to) || (allowed.contains(&"*") && !FOR_TESTS.contains(&to));
+    if !fine && allowed.contains(&"*") {
+        return Some(format!("{to} exists for tests: {from} ships, so only its tests may use it"));
+    }
     (!fine).then(|| {
         format!(
             "{from} must not use {to}; it may use {}",
@@ -122,9 +141,8 @@ fn bad_edge(package: &Package, dependency: &Dependency, packages: &[Package]) ->
 
 fn allowed_edges(package: &Package) -> Vec<&'static str> {
     if package.manifest.starts_with("adapters/") {
-        let speaks = SPEAKERS.iter().any(|folder| package.manifest.starts_with(folder));
-        let proto = speaks.then_some("lockgate-proto");
-        return ADAPTERS_MAY_USE.into_iter().chain(proto).collect();
+        let more = SOME_ADAPTERS_MAY_USE.into_iter().filter(|(folder, _)| package.manifest.starts_with(folder));
+        return ADAPTERS_MAY_USE.into_iter().chain(more.flat_map(|(_, names)| names.iter().copied())).collect();
     }
     MAY_USE.iter().find(|(name, _)| *name == package.name).map(|(_, list)| list.to_vec()).unwrap_or_default()
 }
@@ -196,6 +214,15 @@ mod tests {
         let core_tests = package("lockgate-core", "crates/core", &[("lockgate-ports", true)]);
         let ports = package("lockgate-ports", "crates/ports", &[("lockgate-core", false)]);
         assert_eq!(check(&[core_tests, ports]).len(), 1);
+    }
+
+    #[test]
+    fn what_exists_for_tests_does_not_ship() {
+        let suite = || package("lockgate-conformance", "crates/conformance", &[]);
+        assert!(check(&[suite(), package("lockgate", "crates/lockgate", &[("lockgate-conformance", true)])]).is_empty());
+        let found = check(&[suite(), package("lockgate", "crates/lockgate", &[("lockgate-conformance", false)])]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].text.contains("lockgate-conformance exists for tests"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::functions::{Function, functions};
 use super::source::Source;
-use super::{Finding, Severity};
+use super::{Severity, TidyFinding};
 
 /// Most `unwrap` and `expect` calls outside of tests, per thousand lines of the workspace.
 const UNWRAPS_PER_1000: usize = 2;
@@ -12,7 +12,7 @@ const PAUSES: [&str; 3] = ["start_paused", "time::pause()", "time::advance("];
 
 /// A test that sleeps is slow on a good day and wrong on a bad one. Two places may: a file whose clock is paused, where
 /// sleeping costs nothing, and a polling loop with a deadline, which must be called `wait_…`.
-pub(crate) fn sleeping_tests(source: &Source) -> Vec<Finding> {
+pub(crate) fn sleeping_tests(source: &Source) -> Vec<TidyFinding> {
     if PAUSES.iter().any(|pause| source.code.contains(pause)) {
         return Vec::new();
     }
@@ -23,12 +23,12 @@ pub(crate) fn sleeping_tests(source: &Source) -> Vec<Finding> {
         .filter(|(at, line)| source.is_test(*at) && !excused(*at) && SLEEPS.iter().any(|sleep| line.contains(sleep)))
         .map(|(at, _)| {
             let text = "a test sleeps; pause time, wait for a signal, or poll with a deadline in a function `wait_…`";
-            Finding::at(Severity::Refuse, &source.path, at, text.to_owned())
+            TidyFinding::at(Severity::Refuse, &source.path, at, text.to_owned())
         })
         .collect()
 }
 
-pub(crate) fn unwraps(sources: &[Source]) -> Vec<Finding> {
+pub(crate) fn unwraps(sources: &[Source]) -> Vec<TidyFinding> {
     let mut places = Vec::new();
     let mut lines = 0_usize;
     for source in sources {
@@ -43,7 +43,7 @@ pub(crate) fn unwraps(sources: &[Source]) -> Vec<Finding> {
         return Vec::new();
     }
     let text = format!("one of {} unwrap/expect calls outside of tests; {allowed} are allowed", places.len());
-    places.into_iter().map(|(path, at)| Finding::at(Severity::Refuse, path, at, text.clone())).collect()
+    places.into_iter().map(|(path, at)| TidyFinding::at(Severity::Refuse, path, at, text.clone())).collect()
 }
 
 #[cfg(test)]

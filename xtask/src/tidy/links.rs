@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Finding, Severity};
+use super::{Severity, TidyFinding};
 
 const CONTENTS: &str = "docs/SUMMARY.md";
 
 /// Path → content.
 type Texts = BTreeMap<String, String>;
 
-pub(crate) fn check(texts: &Texts) -> Vec<Finding> {
+pub(crate) fn check(texts: &Texts) -> Vec<TidyFinding> {
     let pages = texts.iter().filter(|(path, _)| path.ends_with(".md"));
-    let mut found: Vec<Finding> = pages.flat_map(|(path, text)| broken(path, text, texts)).collect();
+    let mut found: Vec<TidyFinding> = pages.flat_map(|(path, text)| broken(path, text, texts)).collect();
     found.extend(missing_from_contents(texts));
     found
 }
 
-fn broken(path: &str, text: &str, texts: &Texts) -> Vec<Finding> {
+fn broken(path: &str, text: &str, texts: &Texts) -> Vec<TidyFinding> {
     let links = links(text).into_iter().filter(|(_, target)| !target.contains("://") && !target.starts_with("mailto:"));
     links
         .filter(|(_, target)| !leads_somewhere(path, target, texts))
-        .map(|(line, target)| Finding::at(Severity::Refuse, path, line, format!("the link {target} leads nowhere")))
+        .map(|(line, target)| TidyFinding::at(Severity::Refuse, path, line, format!("the link {target} leads nowhere")))
         .collect()
 }
 
@@ -84,13 +84,13 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
     lines
 }
 
-fn missing_from_contents(texts: &Texts) -> Vec<Finding> {
+fn missing_from_contents(texts: &Texts) -> Vec<TidyFinding> {
     let Some(contents) = texts.get(CONTENTS) else { return Vec::new() };
     let listed: BTreeSet<String> = links(contents).into_iter().filter_map(|(_, link)| resolved(CONTENTS, link)).collect();
     let pages = texts.keys().filter(|path| path.starts_with("docs/") && path.ends_with(".md"));
     pages
         .filter(|path| *path != CONTENTS && !listed.contains(*path))
-        .map(|path| Finding::of_file(Severity::Refuse, path, format!("not in {CONTENTS}")))
+        .map(|path| TidyFinding::of_file(Severity::Refuse, path, format!("not in {CONTENTS}")))
         .collect()
 }
 

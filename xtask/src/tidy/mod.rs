@@ -5,6 +5,8 @@ mod files;
 mod functions;
 mod habits;
 mod links;
+mod names;
+mod pronouns;
 mod sizes;
 mod source;
 mod words;
@@ -28,7 +30,7 @@ pub(crate) enum Severity {
 }
 
 /// Something to look at.
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     pub(crate) severity: Severity,
     path: String,
     /// Counted from 0.
@@ -36,7 +38,7 @@ pub(crate) struct Finding {
     text: String,
 }
 
-impl Finding {
+impl TidyFinding {
     fn at(severity: Severity, path: &str, line: usize, text: String) -> Self {
         Self { severity, path: path.to_owned(), line: Some(line), text }
     }
@@ -46,7 +48,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = if self.severity == Severity::Refuse { "error" } else { "warning" };
         write!(f, "{word}: {}", self.path)?;
@@ -72,11 +74,15 @@ pub(crate) fn run(root: &Path, stats: Stats) -> anyhow::Result<bool> {
         found.extend(habits::sleeping_tests(source));
     }
     found.extend(habits::unwraps(&sources));
+    found.extend(names::check(&sources, texts.get(names::ALLOWED).map_or("", String::as_str)));
+    found.extend(pronouns::check(&sources));
     for finding in &found {
         eprintln!("{finding}");
     }
     if stats == Stats::Show {
         print!("{}", sizes::table(&sources));
+        print!("{}", names::table(&sources));
+        println!("\ncomment lines without a subject: {}", pronouns::count(&sources));
     }
     let refused = found.iter().filter(|finding| finding.severity == Severity::Refuse).count();
     println!("tidy: {} files, {} warnings, {refused} errors", texts.len(), found.len() - refused);

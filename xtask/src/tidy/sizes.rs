@@ -2,23 +2,23 @@
 
 use super::functions::functions;
 use super::source::Source;
-use super::{Finding, Severity};
+use super::{Severity, TidyFinding};
 
 const FILE_AIM: usize = 350;
 const FILE_EDGE: usize = 800;
 const FUNCTION_AIM: usize = 40;
 const FUNCTION_EDGE: usize = 70;
 
-pub(crate) fn check(source: &Source) -> Vec<Finding> {
+pub(crate) fn check(source: &Source) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     if let Some((severity, edge)) = judge(source.line_count(), FILE_AIM, FILE_EDGE) {
         let text = format!("file has {} lines; {edge}", source.line_count());
-        found.push(Finding::of_file(severity, &source.path, text));
+        found.push(TidyFinding::of_file(severity, &source.path, text));
     }
     for function in functions(source) {
         if let Some((severity, edge)) = judge(function.lines(), FUNCTION_AIM, FUNCTION_EDGE) {
             let text = format!("function `{}` has {} lines; {edge}", function.name, function.lines());
-            found.push(Finding::at(severity, &source.path, function.first, text));
+            found.push(TidyFinding::at(severity, &source.path, function.first, text));
         }
     }
     found

@@ -1,7 +1,7 @@
 //! Words that must not stand in the source.
 
 use super::source::Source;
-use super::{Finding, Severity};
+use super::{Severity, TidyFinding};
 
 /// Names that say nothing about what a type does.
 const EMPTY_NAMES: [&str; 6] = ["Manager", "Handler", "Helper", "Processor", "Util", "Utils"];
@@ -14,10 +14,10 @@ const MACHINE_FOLDERS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/"), concat!("/wo", "rk/")];
 
 /// What only Rust source can get wrong.
-pub(crate) fn check(source: &Source) -> Vec<Finding> {
+pub(crate) fn check(source: &Source) -> Vec<TidyFinding> {
     let mut found = Vec::new();
     for (at, line) in source.code.lines().enumerate() {
-        let mut refuse = |text: String| found.push(Finding::at(Severity::Refuse, &source.path, at, text));
+        let mut refuse = |text: String| found.push(TidyFinding::at(Severity::Refuse, &source.path, at, text));
         if let Some((name, word)) = empty_name(line, &source.path) {
             refuse(format!("type `{name}`: the word {word} says nothing; name what it does"));
         }
@@ -27,19 +27,19 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     }
     for (at, line) in source.comments.lines().enumerate() {
         if let Some(note) = NOTES.iter().find(|note| has_word(line, note)) {
-            found.push(Finding::at(Severity::Refuse, &source.path, at, format!("{note}: do it, or open an issue")));
+            found.push(TidyFinding::at(Severity::Refuse, &source.path, at, format!("{note}: do it, or open an issue")));
         }
     }
     found
 }
 
 /// What any text file can get wrong.
-pub(crate) fn check_text(path: &str, text: &str) -> Vec<Finding> {
+pub(crate) fn check_text(path: &str, text: &str) -> Vec<TidyFinding> {
     let lines = text.lines().enumerate();
     lines
         .filter_map(|(at, line)| {
             let folder = MACHINE_FOLDERS.iter().find(|folder| names_folder(line, folder))?;
-            Some(Finding::at(Severity::Refuse, path, at, format!("{folder}… exists on one machine only")))
+            Some(TidyFinding::at(Severity::Refuse, path, at, format!("{folder}… exists on one machine only")))
         })
         .collect()
 }

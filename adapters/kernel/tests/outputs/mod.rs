@@ -9,7 +9,7 @@ use lockgate_core::output::{OutputDecision, OutputStep};
 use lockgate_core::policy::{FailMode, OutputGate, Policy};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::scan::FindingKey;
-use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
+use lockgate_kernel::{CallOptions, ChannelTls, KernelAddress, RemoteKernel};
 use lockgate_ports::{Kernel, OutputContent, OutputMeta};
 use lockgate_proto::v1;
 use lockgate_proto::v1::output_policy_server::{OutputPolicy, OutputPolicyServer};
@@ -45,7 +45,7 @@ struct Judge {
 
 struct Scene {
     judge: Arc<Judge>,
-    address: Address,
+    address: KernelAddress,
 }
 
 impl Scene {
@@ -53,7 +53,11 @@ impl Scene {
         let judge =
             Arc::new(Judge { policy: Mutex::new(policy), results: Mutex::new(None), texts_sent: AtomicUsize::new(0) });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
-        let address = Address { uri: listener.local_addr().expect("an address").to_string(), tls: Tls::Insecure, key: None };
+        let address = KernelAddress {
+            uri: listener.local_addr().expect("an address").to_string(),
+            tls: ChannelTls::Insecure,
+            key: None,
+        };
         let server = Server::builder()
             .add_service(SafetyKernelServer::from_arc(judge.clone()))
             .add_service(OutputPolicyServer::from_arc(judge.clone()));
@@ -63,7 +67,7 @@ impl Scene {
 
     fn scheduler(&self, enabled: Option<bool>) -> RemoteKernel {
         let gate = OutputGate::new(FindingKey::new([7; 32]), enabled);
-        let options = Options { answer_within: Duration::from_secs(30), ..Options::default() };
+        let options = CallOptions { answer_within: Duration::from_secs(30), ..CallOptions::default() };
         RemoteKernel::new(&self.address, Arc::new(Since(Instant::now())), None, gate, options).expect("a good address")
     }
 

@@ -10,7 +10,7 @@ use lockgate_core::policy::OutputGate;
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::scan::FindingKey;
 use lockgate_core::time::Timestamp;
-use lockgate_kernel::{Address, Options, RemoteKernel, Tls};
+use lockgate_kernel::{CallOptions, ChannelTls, KernelAddress, RemoteKernel};
 use lockgate_ports::{Clock, Counters, OutputContent};
 use lockgate_proto::v1;
 use lockgate_proto::v1::safety_kernel_server::{SafetyKernel, SafetyKernelServer};
@@ -37,7 +37,7 @@ pub(crate) enum Mode {
 
 pub(crate) struct Scene {
     kernel: Arc<Told>,
-    address: Address,
+    address: KernelAddress,
     clock: Arc<dyn Clock>,
 }
 
@@ -63,7 +63,11 @@ impl Scene {
         let uri = listener.local_addr().expect("an address").to_string();
         let service = SafetyKernelServer::from_arc(kernel.clone());
         tokio::spawn(Server::builder().add_service(service).serve_with_incoming(TcpIncoming::from(listener)));
-        Self { kernel, address: Address { uri, tls: Tls::Insecure, key: None }, clock: Arc::new(Since(Instant::now())) }
+        Self {
+            kernel,
+            address: KernelAddress { uri, tls: ChannelTls::Insecure, key: None },
+            clock: Arc::new(Since(Instant::now())),
+        }
     }
 
     pub(crate) async fn counters(&self, redis: &Redis) -> Arc<dyn Counters> {
@@ -85,7 +89,7 @@ impl Scene {
 
     fn start(&self, counters: Option<Arc<dyn Counters>>, breaker: BreakerSettings) -> Arc<RemoteKernel> {
         let gate = OutputGate::new(FindingKey::new([7; 32]), None);
-        let options = Options { breaker, answer_within: PATIENCE, ..Options::default() };
+        let options = CallOptions { breaker, answer_within: PATIENCE, ..CallOptions::default() };
         Arc::new(RemoteKernel::new(&self.address, self.clock.clone(), counters, gate, options).expect("a good address"))
     }
 

@@ -1,7 +1,7 @@
 //! Doorbells over one plain subject of the installation, and what processes see of their workers over another. Nothing is
-//! stored: whoever was away looks for itself.
+//! stored: a process that was away reads the Store.
 
-mod ears;
+mod listeners;
 mod posts;
 mod wire;
 
@@ -15,11 +15,11 @@ use lockgate_ports::{Bell, Bus, Ear, Entropy, Overheard, Sighting, Sightings};
 use tokio::task::JoinSet;
 
 use crate::error::ConnectError;
-use crate::link::{Health, Link, Purpose};
+use crate::link::{ConnectionHealth, Purpose, ServerLink};
 use crate::options::Options;
-use crate::subscription::{Heard, Subscription};
-use ears::Ears;
-use wire::Ring;
+use crate::subscription::{Delivery, Subscription};
+use listeners::DoorbellListeners;
+use wire::DoorbellBatch;
 
 /// Messages that wait for a slow server. With [`wire::MESSAGE_BYTES`] it bounds what a server that hangs costs us: 32 MiB.
 const OUTGOING: usize = 512;
@@ -28,18 +28,18 @@ const INCOMING: usize = 1_024;
 /// Rings reach the ears of this process at once and those of others through NATS. While NATS is away only the latter
 /// miss them; everyone is rung once when it is back.
 pub struct NatsBus {
-    ears: Arc<Ears>,
-    link: Link,
+    ears: Arc<DoorbellListeners>,
+    link: ServerLink,
     bells: String,
     posts: String,
-    counts: Arc<Counts>,
+    counts: Arc<BusCounts>,
     /// Ends with the bus.
     _listening: JoinSet<()>,
 }
 
 /// Messages, not bells: one carries many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct BusCounters {
     pub published: u64,
     pub received: u64,
     /// Never left, because NATS was away or too slow.
@@ -49,7 +49,7 @@ pub struct Counters {
 }
 
 #[derive(Default)]
-struct Counts {
+struct BusCounts {
     published: AtomicU64,
     received: AtomicU64,
     dropped: AtomicU64,
@@ -59,7 +59,7 @@ impl NatsBus {
     /// Waits a moment for the servers. If they are away the bus works inside this process and they are tried for ever.
     pub async fn connect(options: &Options, entropy: Arc<dyn Entropy>) -> Result<Self, ConnectError> {
         let (bells, posts) = (options.subject("bell")?, options.subject("workers")?);
-        let ears = Arc::new(Ears::default());
+        let ears = Arc::new(DoorbellListeners::default());
         let purpose = Purpose {
             name: format!("lockgate {} bell", options.installation),
             unserved: options.subject("unserved")?,
@@ -68,24 +68,24 @@ impl NatsBus {
             incoming: INCOMING,
         };
         let everyone = Arc::clone(&ears);
-        let link = Link::open(options, purpose, entropy, move || everyone.ring_all()).await?;
+        let link = ServerLink::open(options, purpose, entropy, move || everyone.ring_all()).await?;
         let (rung, posted) = (link.subscribe(bells.clone(), None).await?, link.subscribe(posts.clone(), None).await?);
         link.settled().await;
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(BusCounts::default());
         let mut listening = JoinSet::new();
         listening.spawn(listen(rung, Arc::clone(&ears), Arc::clone(&counts)));
         listening.spawn(read_posts(posted, Arc::clone(&ears)));
         Ok(Self { ears, link, bells, posts, counts, _listening: listening })
     }
 
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> ConnectionHealth {
         self.link.health()
     }
 
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> BusCounters {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Counts { published, received, dropped } = &*self.counts;
-        Counters {
+        let BusCounts { published, received, dropped } = &*self.counts;
+        BusCounters {
             published: read(published),
             received: read(received),
             dropped: read(dropped),
@@ -93,7 +93,7 @@ impl NatsBus {
         }
     }
 
-    fn publish(&self, ring: &Ring) {
+    fn publish(&self, ring: &DoorbellBatch) {
         for message in ring.messages() {
             let left = self.leaves_at_once(&self.bells, message);
             let count = if left { &self.counts.published } else { &self.counts.dropped };
@@ -101,7 +101,7 @@ impl NatsBus {
         }
     }
 
-    /// Whether somebody is there to take the message and there was room for it. The task's budget is set aside: it would make
+    /// Whether the sending task is there and had room for the message. The task's budget is set aside: it would make
     /// room look taken.
     fn leaves_at_once(&self, subject: &str, message: Vec<u8>) -> bool {
         if self.link.client().connection_state() != State::Connected {
@@ -115,13 +115,13 @@ impl NatsBus {
 #[async_trait]
 impl Bus for NatsBus {
     async fn ring(&self, bells: Vec<Bell>) {
-        let ring = Ring::from(bells);
+        let ring = DoorbellBatch::from(bells);
         self.ears.ring(&ring);
         self.publish(&ring);
     }
 
     fn listen(&self, bell: Bell) -> Ear {
-        Ears::listen(&self.ears, bell)
+        DoorbellListeners::listen(&self.ears, bell)
     }
 
     fn overhear(&self) -> Overheard {
@@ -141,25 +141,25 @@ impl Bus for NatsBus {
 
     fn away(&self) -> Option<String> {
         match self.health() {
-            Health::Connected => None,
-            Health::Away(why) => Some(why),
+            ConnectionHealth::Connected => None,
+            ConnectionHealth::Away(why) => Some(why),
         }
     }
 }
 
-async fn listen(mut rung: Subscription, ears: Arc<Ears>, counts: Arc<Counts>) {
+async fn listen(mut rung: Subscription, ears: Arc<DoorbellListeners>, counts: Arc<BusCounts>) {
     loop {
         let message = match rung.next().await {
-            Heard::Message(message) => message,
-            Heard::Again => {
+            Delivery::Message(message) => message,
+            Delivery::Again => {
                 ears.ring_all();
                 continue;
             }
             // Told of as a bus that is away: the loops look by themselves, more slowly.
-            Heard::Gone => return,
+            Delivery::Gone => return,
         };
         counts.received.fetch_add(1, Ordering::Relaxed);
-        match Ring::read(&message.payload) {
+        match DoorbellBatch::read(&message.payload) {
             Some(ring) => ears.ring_from_afar(&ring),
             // From a newer release, most likely: it may mean anyone.
             None => ears.ring_all(),
@@ -167,13 +167,13 @@ async fn listen(mut rung: Subscription, ears: Arc<Ears>, counts: Arc<Counts>) {
     }
 }
 
-async fn read_posts(mut posted: Subscription, ears: Arc<Ears>) {
+async fn read_posts(mut posted: Subscription, ears: Arc<DoorbellListeners>) {
     loop {
         let message = match posted.next().await {
-            Heard::Message(message) => message,
+            Delivery::Message(message) => message,
             // Processes say anew what they see of their workers, so a gap closes by itself.
-            Heard::Again => continue,
-            Heard::Gone => return,
+            Delivery::Again => continue,
+            Delivery::Gone => return,
         };
         match posts::read(&message.payload) {
             Some(seen) => ears.saw_from_afar(seen),

@@ -50,6 +50,7 @@ mod tests {
             heard_ms_ago: 30_000,
             slots: 16,
             said: 7,
+            claimed: Some(7),
             leaving: vec![token([255; 16]); n % 7],
         };
         let all: Vec<Sighting> = (0..1_000).map(seen).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockgate_core::ids::JobId;
 use lockgate_ports::Bell;
 
-/// Whoever reads another version rings everyone.
+/// A process that reads another version rings all listeners.
 const VERSION: u8 = 1;
 const LANES: u8 = 1;
 const HEADER_BYTES: usize = 2;
@@ -14,12 +14,12 @@ pub(crate) const MESSAGE_BYTES: usize = 64 * 1024;
 
 /// Bells that are rung together.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ring {
+pub(crate) struct DoorbellBatch {
     pub(crate) lanes: bool,
     pub(crate) jobs: Arc<[JobId]>,
 }
 
-impl From<Vec<Bell>> for Ring {
+impl From<Vec<Bell>> for DoorbellBatch {
     fn from(bells: Vec<Bell>) -> Self {
         let mut lanes = false;
         let job = |bell| match bell {
@@ -34,7 +34,7 @@ impl From<Vec<Bell>> for Ring {
     }
 }
 
-impl Ring {
+impl DoorbellBatch {
     pub(crate) fn is_empty(&self) -> bool {
         !self.lanes && self.jobs.is_empty()
     }
@@ -82,22 +82,23 @@ mod tests {
 
     use super::*;
 
-    fn read_all(messages: &[Vec<u8>]) -> Ring {
-        let rings: Vec<Ring> = messages.iter().map(|message| Ring::read(message).expect("a ring")).collect();
+    fn read_all(messages: &[Vec<u8>]) -> DoorbellBatch {
+        let rings: Vec<DoorbellBatch> =
+            messages.iter().map(|message| DoorbellBatch::read(message).expect("a ring")).collect();
         let lanes = rings.iter().any(|ring| ring.lanes);
-        Ring { lanes, jobs: rings.iter().flat_map(|ring| ring.jobs.iter().cloned()).collect() }
+        DoorbellBatch { lanes, jobs: rings.iter().flat_map(|ring| ring.jobs.iter().cloned()).collect() }
     }
 
     proptest! {
         #[test]
         fn a_ring_survives_the_wire(lanes: bool, ids in proptest::collection::vec("[a-zA-Z0-9._:-]{1,128}", 0..50)) {
-            let ring = Ring { lanes, jobs: ids.into_iter().map(JobId::from).collect() };
+            let ring = DoorbellBatch { lanes, jobs: ids.into_iter().map(JobId::from).collect() };
             prop_assert_eq!(read_all(&ring.messages()), ring);
         }
 
         #[test]
         fn noise_is_read_without_harm(noise: Vec<u8>) {
-            let _ = Ring::read(&noise);
+            let _ = DoorbellBatch::read(&noise);
         }
     }
 
@@ -105,7 +106,7 @@ mod tests {
     fn a_large_ring_is_split_into_messages_of_bounded_size() {
         let bells =
             (0..100_000).map(|n| Bell::Job(JobId::from(format!("{n:036}")))).chain([Bell::Lanes]).collect::<Vec<_>>();
-        let ring = Ring::from(bells);
+        let ring = DoorbellBatch::from(bells);
         let messages = ring.messages();
         assert!(messages.iter().all(|message| message.len() <= MESSAGE_BYTES));
         assert_eq!(messages.len(), 57);
@@ -114,13 +115,13 @@ mod tests {
 
     #[test]
     fn a_ring_for_nobody_is_no_message() {
-        assert!(Ring::from(Vec::new()).messages().is_empty());
+        assert!(DoorbellBatch::from(Vec::new()).messages().is_empty());
     }
 
     #[test]
     fn what_another_release_says_is_not_guessed_at() {
-        assert_eq!(Ring::read(&[2, LANES]), None);
-        assert_eq!(Ring::read(&[]), None);
-        assert_eq!(Ring::read(&[VERSION, 0, 5, b'a']), None);
+        assert_eq!(DoorbellBatch::read(&[2, LANES]), None);
+        assert_eq!(DoorbellBatch::read(&[]), None);
+        assert_eq!(DoorbellBatch::read(&[VERSION, 0, 5, b'a']), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_ports::conformance::bus::BusHarness;
+use lockgate_conformance::bus::BusHarness;
 
 use crate::common::{bus, server};
 
@@ -12,4 +12,4 @@ async fn harness() -> BusHarness {
     BusHarness::new(Arc::new(near), Arc::new(far), nats)
 }
 
-lockgate_ports::bus_conformance! { harness }
+lockgate_conformance::bus_conformance! { harness }

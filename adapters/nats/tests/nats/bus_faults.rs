@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockgate_nats::{Health, NatsBus, Options};
+use lockgate_nats::{ConnectionHealth, NatsBus, Options};
 use lockgate_ports::{Bell, Bus, Ear};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
@@ -20,11 +20,11 @@ async fn hears(ear: &Ear) {
 }
 
 async fn is_away(bus: &NatsBus) {
-    until("the loss is noticed", async || bus.health() != Health::Connected).await;
+    until("the loss is noticed", async || bus.health() != ConnectionHealth::Connected).await;
 }
 
 async fn is_back(bus: &NatsBus) {
-    until("the connection is back", async || bus.health() == Health::Connected).await;
+    until("the connection is back", async || bus.health() == ConnectionHealth::Connected).await;
 }
 
 #[tokio::test]
@@ -93,14 +93,14 @@ async fn a_bus_starts_without_its_server_and_finds_it_later() {
     let mut nats = server();
     nats.kill();
     let early = NatsBus::connect(&options(&nats), entropy()).await.expect("the options are fine");
-    let Health::Away(why) = early.health() else { panic!("nobody is there") };
+    let ConnectionHealth::Away(why) = early.health() else { panic!("nobody is there") };
     assert!(!why.is_empty());
     let lanes = early.listen(Bell::Lanes);
     early.ring(vec![Bell::Lanes]).await;
     hears(&lanes).await;
     nats.restart().expect("NATS starts");
     hears(&lanes).await;
-    assert_eq!(early.health(), Health::Connected);
+    assert_eq!(early.health(), ConnectionHealth::Connected);
     bus(&nats).await.ring(vec![Bell::Lanes]).await;
     hears(&lanes).await;
 }

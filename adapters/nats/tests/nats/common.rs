@@ -6,9 +6,9 @@ pub(crate) mod stage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_nats::{Health, NatsBus, Options};
+use lockgate_model::SeededEntropy;
+use lockgate_nats::{ConnectionHealth, NatsBus, Options};
 use lockgate_ports::Entropy;
-use lockgate_ports::memory::SeededEntropy;
 use lockgate_testbed::Nats;
 
 /// A limit for what must happen, long enough for a busy machine.
@@ -28,7 +28,7 @@ pub(crate) fn entropy() -> Arc<dyn Entropy> {
 
 pub(crate) async fn bus(nats: &Nats) -> NatsBus {
     let bus = NatsBus::connect(&options(nats), entropy()).await.expect("the options are fine");
-    assert_eq!(bus.health(), Health::Connected);
+    assert_eq!(bus.health(), ConnectionHealth::Connected);
     bus
 }
 

@@ -3,8 +3,8 @@
 mod bus_conformance;
 mod bus_faults;
 mod common;
-mod doors;
-mod doors_faults;
-mod posts;
+mod ingress;
+mod ingress_faults;
 mod relay;
 mod tls;
+mod worker_subjects;

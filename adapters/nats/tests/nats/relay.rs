@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_nats::jetstream;
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_nats::{Health, Relay, Terms, Transport};
+use lockgate_nats::{ConnectionHealth, DeliveryTerms, Relay, Transport};
 use lockgate_ports::{OutboxEntry, OutboxRow, Outlet};
 use lockgate_testbed::Nats;
 
@@ -18,7 +18,7 @@ fn row(id: i64, job: &str, sink: &str) -> OutboxRow {
 
 async fn relay(nats: &Nats) -> (Arc<Transport>, Relay) {
     let transport = Arc::new(Transport::connect(&options(nats), entropy()).await.expect("the options are fine"));
-    (Arc::clone(&transport), Relay::new(transport, Terms::default()))
+    (Arc::clone(&transport), Relay::new(transport, DeliveryTerms::default()))
 }
 
 /// A stream of somebody who listens to `events.>`.
@@ -102,7 +102,7 @@ async fn nothing_is_delivered_while_nats_is_away_and_all_of_it_after() {
     let (transport, relay) = relay(&nats).await;
     let rows = || vec![row(1, "a", "nats:events.x"), row(3, "b", "nats:events.x")];
     nats.kill();
-    until("the loss is noticed", async || transport.health() != Health::Connected).await;
+    until("the loss is noticed", async || transport.health() != ConnectionHealth::Connected).await;
     assert!(relay.away().is_some());
     let relayed = relay.deliver(rows()).await;
     assert_eq!((relayed.done.len(), relayed.failed.len()), (0, 2));

@@ -1,17 +1,17 @@
 //! A server that speaks TLS only and asks for certificates.
 
-use lockgate_nats::{Health, NatsBus, Options, examine};
+use lockgate_nats::{ConnectionHealth, NatsBus, Options, examine};
 use lockgate_testbed::{Nats, Papers};
-use lockgate_tls::{Clear, Files, Names, Tls};
+use lockgate_tls::{Clear, FileNames, Tls, TlsPaths};
 
 use super::common::entropy;
 
-const NAMES: Names = Names { ca: "NATS_TLS_CA", cert: "NATS_TLS_CERT", key: "NATS_TLS_KEY" };
+const NAMES: FileNames = FileNames { ca: "NATS_TLS_CA", cert: "NATS_TLS_CERT", key: "NATS_TLS_KEY" };
 
 fn tls(authority: &Papers, client: Option<&Papers>) -> Tls {
     let shown = client.map(Papers::client);
     let (cert, key) = shown.map(|pair| (pair.cert, pair.key)).unzip();
-    Files { ca: Some(authority.ca()), cert, key }.read(NAMES).expect("good files")
+    TlsPaths { ca: Some(authority.ca()), cert, key }.read(NAMES).expect("good files")
 }
 
 fn options(url: String, tls: &Tls) -> Options {
@@ -28,7 +28,7 @@ async fn a_bus_over_tls_is_for_those_who_believe_each_other() {
     let server = Nats::start_tls(&papers).expect("started");
     let good = tls(&papers, Some(&papers));
     let bus = NatsBus::connect(&options(server.tls_url(), &good), entropy()).await.expect("valid");
-    assert_eq!(bus.health(), Health::Connected);
+    assert_eq!(bus.health(), ConnectionHealth::Connected);
     assert!(examine(&options(server.tls_url(), &good)).await.is_ok());
 
     let error = refused(server.tls_url(), &tls(&strangers, Some(&papers))).await;

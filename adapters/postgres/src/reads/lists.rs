@@ -3,11 +3,12 @@
 use lockgate_core::job::{DeadLetter, Job};
 use lockgate_core::request::Json;
 use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
+use lockgate_sql::codes::state_code;
 use tokio_postgres::Row;
 
 use crate::conn::Conn;
-use crate::error::Fault;
-use crate::row::{self, bounded, get, state_code};
+use crate::error::StatementError;
+use crate::row::{self, bounded, get};
 
 /// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
 pub(super) const ROWS_MAX: usize = 10_000;
@@ -15,7 +16,7 @@ pub(super) const ROWS_MAX: usize = 10_000;
 const LOOK_AT: usize = 200;
 
 /// A page while it is filled.
-pub(super) struct Page<T> {
+pub(super) struct ListPage<T> {
     items: Vec<T>,
     limit: usize,
     rows_left: usize,
@@ -25,7 +26,7 @@ pub(super) struct Page<T> {
     over: bool,
 }
 
-impl<T> Page<T> {
+impl<T> ListPage<T> {
     pub(super) fn new(limit: usize) -> Self {
         Self { items: Vec::new(), limit: limit.max(1), rows_left: ROWS_MAX, last: None, over: false }
     }
@@ -60,8 +61,8 @@ impl<T> Page<T> {
         kind: &str,
         asked: usize,
         rows: &[Row],
-        wanted: impl Fn(&Row) -> Result<Option<T>, Fault>,
-    ) -> Result<(), Fault> {
+        wanted: impl Fn(&Row) -> Result<Option<T>, StatementError>,
+    ) -> Result<(), StatementError> {
         for row in rows {
             if self.is_full() {
                 return Ok(());
@@ -81,11 +82,15 @@ impl<T> Page<T> {
     }
 }
 
-pub(crate) async fn list(conn: &mut Conn, unreadable: &Unreadable, query: &JobQuery) -> Result<Listing<Job>, Fault> {
+pub(crate) async fn list(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    query: &JobQuery,
+) -> Result<Listing<Job>, StatementError> {
     let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
     let state = query.state.map(state_code);
-    let mut page = Page::new(query.limit);
+    let mut page = ListPage::new(query.limit);
     while page.wants_more() {
         let before = page.before(query.cursor);
         // A table that cannot have the state is asked for rows before the first.
@@ -109,7 +114,7 @@ pub(crate) async fn list(conn: &mut Conn, unreadable: &Unreadable, query: &JobQu
 }
 
 /// Labels lie in the request, which is looked at last.
-fn wanted(query: &JobQuery, row: &Row) -> Result<Option<Job>, Fault> {
+fn wanted(query: &JobQuery, row: &Row) -> Result<Option<Job>, StatementError> {
     if get::<Option<&str>>(row, 5)?.is_none() {
         return Ok(None);
     }
@@ -121,10 +126,10 @@ pub(crate) async fn dead_letters(
     conn: &mut Conn,
     unreadable: &Unreadable,
     query: &DeadLetterQuery,
-) -> Result<Listing<DeadLetter>, Fault> {
+) -> Result<Listing<DeadLetter>, StatementError> {
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
     let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.map(|reason| reason.as_str()));
-    let mut page = Page::new(query.limit);
+    let mut page = ListPage::new(query.limit);
     while page.wants_more() {
         let before = page.before(query.cursor);
         let asked = page.next_look();

@@ -17,7 +17,7 @@ pub(crate) use jobs::{
     ready_lanes, under_way,
 };
 pub(crate) use lists::{dead_letters, list};
-pub(crate) use names::{run_of_key, taken};
+pub(crate) use names::{duplicates, run_of_key};
 pub(crate) use runs::{dag, dag_row, dags, list_runs, live_runs, load_runs, memos, news, unheard, waking};
 pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
 pub(crate) use sessions::{

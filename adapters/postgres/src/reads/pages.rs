@@ -2,16 +2,16 @@
 
 use tokio_postgres::Row;
 
-use crate::error::Fault;
+use crate::error::StatementError;
 use crate::row::bounded;
 
-pub(super) struct Pages<T> {
+pub(super) struct PageSequence<T> {
     found: Vec<T>,
     limit: usize,
     ended: bool,
 }
 
-impl<T> Pages<T> {
+impl<T> PageSequence<T> {
     pub(super) fn of(limit: usize) -> Self {
         Self { found: Vec::new(), limit, ended: false }
     }
@@ -29,8 +29,8 @@ impl<T> Pages<T> {
     pub(super) fn take(
         &mut self,
         rows: &[Row],
-        mut read: impl FnMut(&Row) -> Result<Option<T>, Fault>,
-    ) -> Result<(), Fault> {
+        mut read: impl FnMut(&Row) -> Result<Option<T>, StatementError>,
+    ) -> Result<(), StatementError> {
         self.ended = rows.len() < self.missing();
         for row in rows {
             self.found.extend(read(row)?);

@@ -7,25 +7,25 @@ use lockgate_core::ids::{ActorId, RunId, TenantId};
 use lockgate_core::job::{Earlier, JobState};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunQuery, Told};
+use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunNews, RunQuery};
 use lockgate_ports::{Listing, Unreadable};
+use lockgate_sql::codes::{item, run_state, run_state_code};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::lists::{Page, ROWS_MAX};
-use super::pages::Pages;
+use super::lists::{ListPage, ROWS_MAX};
+use super::pages::PageSequence;
 use crate::conn::Conn;
-use crate::error::Fault;
-use crate::row::{self, bounded, get, item, run_state, run_state_code, text};
-
-type Now = Option<i64>;
+use crate::error::StatementError;
+use crate::options::Now;
+use crate::row::{self, bounded, get, text};
 
 pub(crate) async fn dag(
     conn: &mut Conn,
     tenant: &TenantId,
     name: &str,
     version: Option<u32>,
-) -> Result<Option<DagRow>, Fault> {
+) -> Result<Option<DagRow>, StatementError> {
     let until = version.map_or(i64::MAX, i64::from);
     let rows = conn.rows(include_str!("../../queries/dag.sql"), &[&tenant.as_str(), &name, &until]).await?;
     let found = rows.first().map(dag_row).transpose()?;
@@ -37,16 +37,16 @@ pub(crate) async fn dags(
     tenant: &TenantId,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<DagRow>, Fault> {
+) -> Result<Vec<DagRow>, StatementError> {
     let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &after.unwrap_or_default(), &bounded(limit)];
     conn.rows(include_str!("../../queries/list_dags.sql"), &params).await?.iter().map(dag_row).collect()
 }
 
-pub(crate) fn dag_row(row: &Row) -> Result<DagRow, Fault> {
+pub(crate) fn dag_row(row: &Row) -> Result<DagRow, StatementError> {
     Ok(DagRow {
         tenant: TenantId::new(text(row, 0)?),
         name: text(row, 1)?,
-        version: u32::try_from(get::<i64>(row, 2)?).map_err(|error| Fault::Row(error.to_string()))?,
+        version: u32::try_from(get::<i64>(row, 2)?).map_err(|error| StatementError::Row(error.to_string()))?,
         snapshot: text(row, 3)?,
         actor: ActorId::new(text(row, 4)?),
         at: Timestamp::from_millis(get(row, 5)?),
@@ -56,7 +56,7 @@ pub(crate) fn dag_row(row: &Row) -> Result<DagRow, Fault> {
 }
 
 /// Nodes that changed after a version.
-pub(crate) async fn load_runs(conn: &mut Conn, ids: &[RunId], version: i64) -> Result<Vec<Option<Run>>, Fault> {
+pub(crate) async fn load_runs(conn: &mut Conn, ids: &[RunId], version: i64) -> Result<Vec<Option<Run>>, StatementError> {
     let names: Vec<&str> = ids.iter().map(RunId::as_str).collect();
     let rows = conn.rows(include_str!("../../queries/load_runs.sql"), &[&names, &version]).await?;
     let mut heads: BTreeMap<RunId, RunHead> = BTreeMap::new();
@@ -66,7 +66,7 @@ pub(crate) async fn load_runs(conn: &mut Conn, ids: &[RunId], version: i64) -> R
         match get::<Option<i64>>(row, 5)? {
             None => drop(heads.insert(id, head(row, 1, 2)?)),
             Some(node) => {
-                let node = u32::try_from(node).map_err(|error| Fault::Row(error.to_string()))?;
+                let node = u32::try_from(node).map_err(|error| StatementError::Row(error.to_string()))?;
                 let key = NodeKey { node, item: item(get(row, 6)?)? };
                 nodes.entry(id).or_default().insert(key, serde_json::from_str(get(row, 1)?)?);
             }
@@ -77,7 +77,7 @@ pub(crate) async fn load_runs(conn: &mut Conn, ids: &[RunId], version: i64) -> R
 }
 
 /// The text in one column; version, state and time to wake from another on.
-fn head(row: &Row, body: usize, version: usize) -> Result<RunHead, Fault> {
+fn head(row: &Row, body: usize, version: usize) -> Result<RunHead, StatementError> {
     let mut head: RunHead = serde_json::from_str(get(row, body)?)?;
     head.version = get(row, version)?;
     head.state = run_state(get(row, version + 1)?)?;
@@ -89,9 +89,9 @@ pub(crate) async fn list_runs(
     conn: &mut Conn,
     unreadable: &Unreadable,
     query: &RunQuery,
-) -> Result<Listing<RunHead>, Fault> {
+) -> Result<Listing<RunHead>, StatementError> {
     let (tenant, state) = (query.tenant.as_ref().map(TenantId::as_str), query.state.map(run_state_code));
-    let mut page = Page::new(query.limit);
+    let mut page = ListPage::new(query.limit);
     while page.wants_more() {
         let (before, asked) = (page.before(query.cursor), page.next_look());
         let params: [&(dyn ToSql + Sync); 6] =
@@ -107,11 +107,11 @@ pub(crate) async fn news(
     unreadable: &Unreadable,
     runs: &[RunId],
     limit: usize,
-) -> Result<Vec<NewsRow>, Fault> {
+) -> Result<Vec<NewsRow>, StatementError> {
     let mut names: Vec<&str> = runs.iter().map(RunId::as_str).collect();
     names.sort_unstable();
     names.dedup();
-    let (mut after, mut pages) = (i64::MIN, Pages::of(limit));
+    let (mut after, mut pages) = (i64::MIN, PageSequence::of(limit));
     while let Some(wanted) = pages.wanted() {
         let rows = conn.rows(include_str!("../../queries/news.sql"), &[&names, &after, &wanted]).await?;
         pages.take(&rows, |row| {
@@ -125,13 +125,13 @@ pub(crate) async fn news(
 }
 
 /// Of a job, if there is one in the row.
-fn told(row: &Row) -> Result<Told, Fault> {
+fn told(row: &Row) -> Result<RunNews, StatementError> {
     if get::<Option<i64>>(row, 0)?.is_none() {
-        return Ok(Told::Run(Box::new(head(row, 9, 10)?)));
+        return Ok(RunNews::Run(Box::new(head(row, 9, 10)?)));
     }
     let job = Box::new(row::job(row, Json::null())?);
     let result = get::<Option<String>>(row, 6)?.map(Json::trusted).filter(|_| job.result_is_out());
-    Ok(Told::Job { job, result })
+    Ok(RunNews::Job { job, result })
 }
 
 /// What came of the same work before, in the order asked.
@@ -140,7 +140,7 @@ pub(crate) async fn memos(
     unreadable: &Unreadable,
     now: Now,
     keys: &[MemoKey],
-) -> Result<Vec<Option<Earlier>>, Fault> {
+) -> Result<Vec<Option<Earlier>>, StatementError> {
     let tenants: Vec<&str> = keys.iter().map(|key| key.tenant.as_str()).collect();
     let names: Vec<&str> = keys.iter().map(|key| &*key.key).collect();
     let rows = conn.rows(include_str!("../../queries/memos.sql"), &[&now, &tenants, &names]).await?;
@@ -149,7 +149,7 @@ pub(crate) async fn memos(
         let key = MemoKey { tenant: TenantId::new(text(row, 7)?), key: text(row, 8)? };
         let seq: Option<i64> = get(row, 0)?;
         let told = unreadable.or_told(|| format!("job number {}", seq.unwrap_or_default()), told(row))?;
-        if let Some(Told::Job { job, result: Some(result) }) = told
+        if let Some(RunNews::Job { job, result: Some(result) }) = told
             && job.state() == JobState::Succeeded
         {
             found.insert(key, Earlier { job, result });
@@ -158,20 +158,20 @@ pub(crate) async fn memos(
     Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
 }
 
-pub(crate) async fn unheard(conn: &mut Conn, now: Now, age: i64, limit: usize) -> Result<Vec<RunId>, Fault> {
+pub(crate) async fn unheard(conn: &mut Conn, now: Now, age: i64, limit: usize) -> Result<Vec<RunId>, StatementError> {
     let params: [&(dyn ToSql + Sync); 4] = [&now, &age, &bounded(ROWS_MAX), &bounded(limit)];
     names(&conn.rows(include_str!("../../queries/unheard.sql"), &params).await?)
 }
 
-pub(crate) async fn waking(conn: &mut Conn, now: Now, limit: usize) -> Result<Vec<RunId>, Fault> {
+pub(crate) async fn waking(conn: &mut Conn, now: Now, limit: usize) -> Result<Vec<RunId>, StatementError> {
     names(&conn.rows(include_str!("../../queries/waking.sql"), &[&now, &bounded(limit)]).await?)
 }
 
-pub(crate) async fn live_runs(conn: &mut Conn, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Fault> {
+pub(crate) async fn live_runs(conn: &mut Conn, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StatementError> {
     let params: [&(dyn ToSql + Sync); 2] = [&after.map_or("", RunId::as_str), &bounded(limit)];
     names(&conn.rows(include_str!("../../queries/live_runs.sql"), &params).await?)
 }
 
-fn names(rows: &[Row]) -> Result<Vec<RunId>, Fault> {
+fn names(rows: &[Row]) -> Result<Vec<RunId>, StatementError> {
     rows.iter().map(|row| Ok(RunId::new(text(row, 0)?))).collect()
 }

@@ -11,15 +11,17 @@ use lockgate_ports::{Listing, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::lists::Page;
-use super::pages::Pages;
+use super::lists::ListPage;
+use super::pages::PageSequence;
 use crate::conn::Conn;
-use crate::error::Fault;
+use crate::error::StatementError;
+use crate::options::Now;
 use crate::row::{bounded, get, text};
 
-type Now = Option<i64>;
-
-pub(crate) async fn load_schedules(conn: &mut Conn, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, Fault> {
+pub(crate) async fn load_schedules(
+    conn: &mut Conn,
+    keys: &[(TenantId, Arc<str>)],
+) -> Result<Vec<Option<Schedule>>, StatementError> {
     let (tenants, names): (Vec<&str>, Vec<&str>) = keys.iter().map(|(tenant, name)| (tenant.as_str(), &**name)).unzip();
     let rows = conn.rows(include_str!("../../queries/load_schedules.sql"), &[&tenants, &names]).await?;
     let mut found: BTreeMap<(TenantId, Arc<str>), Schedule> = BTreeMap::new();
@@ -36,9 +38,9 @@ pub(crate) async fn list_schedules(
     tenant: &TenantId,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<Schedule>, Fault> {
+) -> Result<Vec<Schedule>, StatementError> {
     let mut after: Arc<str> = after.unwrap_or_default().into();
-    let mut pages = Pages::of(limit);
+    let mut pages = PageSequence::of(limit);
     while let Some(wanted) = pages.wanted() {
         let params: [&(dyn ToSql + Sync); 3] = [&tenant.as_str(), &&*after, &wanted];
         let rows = conn.rows(include_str!("../../queries/list_schedules.sql"), &params).await?;
@@ -55,9 +57,9 @@ pub(crate) async fn due_schedules(
     unreadable: &Unreadable,
     now: Now,
     limit: usize,
-) -> Result<Vec<Schedule>, Fault> {
+) -> Result<Vec<Schedule>, StatementError> {
     let mut after: (i64, Arc<str>, Arc<str>) = (i64::MIN, "".into(), "".into());
-    let mut pages = Pages::of(limit);
+    let mut pages = PageSequence::of(limit);
     while let Some(wanted) = pages.wanted() {
         let params: [&(dyn ToSql + Sync); 5] = [&now, &after.0, &&*after.1, &&*after.2, &wanted];
         let rows = conn.rows(include_str!("../../queries/due_schedules.sql"), &params).await?;
@@ -70,14 +72,14 @@ pub(crate) async fn due_schedules(
     Ok(pages.done())
 }
 
-pub(crate) async fn next_schedule(conn: &mut Conn, now: Now) -> Result<(Option<Timestamp>, Timestamp), Fault> {
+pub(crate) async fn next_schedule(conn: &mut Conn, now: Now) -> Result<(Option<Timestamp>, Timestamp), StatementError> {
     let rows = conn.rows(include_str!("../../queries/next_schedule.sql"), &[&now]).await?;
-    let row = rows.first().ok_or_else(|| Fault::Row("the time was not told".to_owned()))?;
+    let row = rows.first().ok_or_else(|| StatementError::Row("the time was not told".to_owned()))?;
     Ok((get::<Option<i64>>(row, 0)?.map(Timestamp::from_millis), Timestamp::from_millis(get(row, 1)?)))
 }
 
 /// Columns: tenant, name, version, time to wake, body.
-fn schedule(row: &Row) -> Result<Schedule, Fault> {
+fn schedule(row: &Row) -> Result<Schedule, StatementError> {
     let mut schedule: Schedule = serde_json::from_str(get(row, 4)?)?;
     schedule.tenant = TenantId::new(text(row, 0)?);
     schedule.name = text(row, 1)?;
@@ -86,8 +88,12 @@ fn schedule(row: &Row) -> Result<Schedule, Fault> {
     Ok(schedule)
 }
 
-pub(crate) async fn list_slots(conn: &mut Conn, unreadable: &Unreadable, query: &SlotQuery) -> Result<Listing<Slot>, Fault> {
-    let mut page = Page::new(query.limit);
+pub(crate) async fn list_slots(
+    conn: &mut Conn,
+    unreadable: &Unreadable,
+    query: &SlotQuery,
+) -> Result<Listing<Slot>, StatementError> {
+    let mut page = ListPage::new(query.limit);
     while page.wants_more() {
         let (before, asked) = (page.before(query.cursor), page.wanted());
         let params: [&(dyn ToSql + Sync); 4] = [&query.tenant.as_str(), &&*query.schedule, &before, &bounded(asked)];

@@ -6,37 +6,35 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, Pinned, SessionRow, Totals, Unreadable};
+use lockgate_ports::{EdgeRow, LeaseRow, OutboxBacklog, OutboxEntry, OutboxRow, Pinned, SessionRow, Totals, Unreadable};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::conn::Conn;
-use crate::error::Fault;
+use crate::error::StatementError;
+use crate::options::Now;
 use crate::row::{bounded, get, text};
 
-/// The Store's clock, where a test sets it.
-type Now = Option<i64>;
-
-pub(crate) async fn open_edges(conn: &mut Conn) -> Result<Vec<EdgeRow>, Fault> {
+pub(crate) async fn open_edges(conn: &mut Conn) -> Result<Vec<EdgeRow>, StatementError> {
     let rows = conn.rows(include_str!("../../queries/open_edges.sql"), &[]).await?;
-    let edge = |row: &Row| -> Result<EdgeRow, Fault> {
+    let edge = |row: &Row| -> Result<EdgeRow, StatementError> {
         Ok(EdgeRow { edge: EdgeId::from(get::<&str>(row, 0)?), expires_at: Timestamp::from_millis(get(row, 1)?) })
     };
-    let mut edges = rows.iter().map(edge).collect::<Result<Vec<_>, Fault>>()?;
+    let mut edges = rows.iter().map(edge).collect::<Result<Vec<_>, StatementError>>()?;
     edges.sort_unstable_by(|a, b| a.edge.cmp(&b.edge));
     Ok(edges)
 }
 
-pub(crate) async fn open_sessions(conn: &mut Conn, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+pub(crate) async fn open_sessions(conn: &mut Conn, unreadable: &Unreadable) -> Result<Vec<SessionRow>, StatementError> {
     sessions(unreadable, &conn.rows(include_str!("../../queries/open_sessions.sql"), &[]).await?)
 }
 
-pub(crate) async fn closed_holding(conn: &mut Conn, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+pub(crate) async fn closed_holding(conn: &mut Conn, unreadable: &Unreadable) -> Result<Vec<SessionRow>, StatementError> {
     sessions(unreadable, &conn.rows(include_str!("../../queries/closed_holding.sql"), &[]).await?)
 }
 
 /// In the order of their names, which is ours and not the database's.
-fn sessions(unreadable: &Unreadable, rows: &[Row]) -> Result<Vec<SessionRow>, Fault> {
+fn sessions(unreadable: &Unreadable, rows: &[Row]) -> Result<Vec<SessionRow>, StatementError> {
     let mut sessions = Vec::with_capacity(rows.len());
     for row in rows {
         let name = text(row, 0)?;
@@ -46,7 +44,7 @@ fn sessions(unreadable: &Unreadable, rows: &[Row]) -> Result<Vec<SessionRow>, Fa
     Ok(sessions)
 }
 
-fn session(row: &Row) -> Result<SessionRow, Fault> {
+fn session(row: &Row) -> Result<SessionRow, StatementError> {
     Ok(SessionRow {
         session: SessionId::from(get::<&str>(row, 0)?),
         epoch: get::<i64>(row, 1)?.unsigned_abs(),
@@ -58,7 +56,7 @@ fn session(row: &Row) -> Result<SessionRow, Fault> {
 }
 
 /// Absent: the server's clock counts.
-pub(crate) async fn leases(conn: &mut Conn, now: Option<i64>) -> Result<Vec<LeaseRow>, Fault> {
+pub(crate) async fn leases(conn: &mut Conn, now: Option<i64>) -> Result<Vec<LeaseRow>, StatementError> {
     let lease = |row: &Row| {
         let holder: Option<&str> = get(row, 1)?;
         Ok(LeaseRow {
@@ -69,44 +67,50 @@ pub(crate) async fn leases(conn: &mut Conn, now: Option<i64>) -> Result<Vec<Leas
         })
     };
     let rows = conn.rows(include_str!("../../queries/leases.sql"), &[&now]).await?;
-    let mut leases = rows.iter().map(lease).collect::<Result<Vec<_>, Fault>>()?;
+    let mut leases = rows.iter().map(lease).collect::<Result<Vec<_>, StatementError>>()?;
     leases.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(leases)
 }
 
-pub(crate) async fn kept_tries(conn: &mut Conn) -> Result<Option<Arc<str>>, Fault> {
+pub(crate) async fn kept_tries(conn: &mut Conn) -> Result<Option<Arc<str>>, StatementError> {
     let rows = conn.rows("SELECT tries FROM placing_tries", &[]).await?;
     rows.first().map(|row| Ok(Arc::from(get::<&str>(row, 0)?))).transpose()
 }
 
-pub(crate) async fn outbox(conn: &mut Conn, now: Now, after: i64, age: i64, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
+pub(crate) async fn outbox(
+    conn: &mut Conn,
+    now: Now,
+    after: i64,
+    age: i64,
+    limit: usize,
+) -> Result<Vec<OutboxRow>, StatementError> {
     let params: [&(dyn ToSql + Sync); 4] = [&now, &after, &age, &bounded(limit)];
     conn.rows(include_str!("../../queries/outbox.sql"), &params).await?.iter().map(outbox_row).collect()
 }
 
-pub(crate) async fn outbox_of(conn: &mut Conn, jobs: &[JobId]) -> Result<Vec<OutboxRow>, Fault> {
+pub(crate) async fn outbox_of(conn: &mut Conn, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StatementError> {
     let jobs: Vec<&str> = jobs.iter().map(JobId::as_str).collect();
     let rows = conn.rows(include_str!("../../queries/outbox_of.sql"), &[&jobs]).await?;
-    let mut rows = rows.iter().map(outbox_row).collect::<Result<Vec<_>, Fault>>()?;
+    let mut rows = rows.iter().map(outbox_row).collect::<Result<Vec<_>, StatementError>>()?;
     rows.sort_unstable_by_key(|row| row.id);
     Ok(rows)
 }
 
-pub(crate) async fn backlog(conn: &mut Conn, now: Now, limit: usize) -> Result<Backlog, Fault> {
+pub(crate) async fn backlog(conn: &mut Conn, now: Now, limit: usize) -> Result<OutboxBacklog, StatementError> {
     let rows = conn.rows(include_str!("../../queries/backlog.sql"), &[&now, &bounded(limit)]).await?;
-    let row = rows.first().ok_or_else(|| Fault::Row("the outbox cannot be counted".to_owned()))?;
+    let row = rows.first().ok_or_else(|| StatementError::Row("the outbox cannot be counted".to_owned()))?;
     let (rows, oldest): (i64, Option<i64>) = (get(row, 0)?, get(row, 1)?);
     let oldest = Duration::from_millis(u64::try_from(oldest.unwrap_or_default()).unwrap_or_default());
-    Ok(Backlog { rows: rows.unsigned_abs(), oldest })
+    Ok(OutboxBacklog { rows: rows.unsigned_abs(), oldest })
 }
 
 /// What pins the xmin horizon, if something does.
-pub(crate) async fn pinned(conn: &mut Conn) -> Result<Option<Pinned>, Fault> {
+pub(crate) async fn pinned(conn: &mut Conn) -> Result<Option<Pinned>, StatementError> {
     let rows = conn.rows(include_str!("../../queries/horizon_postgres.sql"), &[]).await?;
     rows.first().map(pinned_by).transpose()
 }
 
-fn pinned_by(row: &Row) -> Result<Pinned, Fault> {
+fn pinned_by(row: &Row) -> Result<Pinned, StatementError> {
     let (seconds, transactions): (Option<i64>, Option<i64>) = (get(row, 1)?, get(row, 2)?);
     let count = |n: i64| u64::try_from(n).unwrap_or_default();
     Ok(Pinned {
@@ -117,19 +121,20 @@ fn pinned_by(row: &Row) -> Result<Pinned, Fault> {
     })
 }
 
-fn outbox_row(row: &Row) -> Result<OutboxRow, Fault> {
+fn outbox_row(row: &Row) -> Result<OutboxRow, StatementError> {
     let entry = OutboxEntry { sink: text(row, 2)?, body: Json::trusted(text(row, 3)?) };
     let at = Timestamp::from_millis(get(row, 4)?);
     Ok(OutboxRow { id: get(row, 0)?, job_id: JobId::new(text(row, 1)?), at, entry })
 }
 
-pub(crate) async fn totals(conn: &mut Conn) -> Result<Totals, Fault> {
+pub(crate) async fn totals(conn: &mut Conn) -> Result<Totals, StatementError> {
     let rows = conn.rows(include_str!("../../queries/totals.sql"), &[]).await?;
-    let row = rows.first().ok_or_else(|| Fault::Row("the counts are gone".to_owned()))?;
-    let count = |at: usize| -> Result<u64, Fault> {
+    let row = rows.first().ok_or_else(|| StatementError::Row("the counts are gone".to_owned()))?;
+    let count = |at: usize| -> Result<u64, StatementError> {
         let n: i64 = get(row, at)?;
-        u64::try_from(n).map_err(|_| Fault::Row(format!("a count is {n}")))
+        u64::try_from(n).map_err(|_| StatementError::Row(format!("a count is {n}")))
     };
-    let four = |at: usize| -> Result<[u64; 4], Fault> { Ok([count(at)?, count(at + 1)?, count(at + 2)?, count(at + 3)?]) };
+    let four =
+        |at: usize| -> Result<[u64; 4], StatementError> { Ok([count(at)?, count(at + 1)?, count(at + 2)?, count(at + 3)?]) };
     Ok(Totals { live: four(0)?, dead_letters: four(4)?, ended: count(8)? })
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use lockgate_core::audit::{Action, AuditEntry, AuditRow, Block, Seal};
+use lockgate_core::audit::{AuditAction, AuditEntry, AuditRow, Block, Seal};
 use lockgate_core::ids::{ActorId, TenantId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Active, SnapshotKind, SnapshotRow};
+use lockgate_sql::codes::stored;
 use tokio_postgres::Row;
 
 use crate::conn::Conn;
-use crate::error::Fault;
-use crate::row::{bounded, bytes, get, stored, text};
+use crate::error::StatementError;
+use crate::row::{bounded, bytes, get, text};
 
 const AUDIT: &str = "SELECT audit_id, at, tenant, actor, action, subject, detail FROM audit
     WHERE audit_id > $1 ORDER BY audit_id LIMIT $2";
@@ -20,7 +21,7 @@ const BLOCKS: &str = "SELECT block_no, first_id, last_id, row_count, previous, s
 const HEAD: &str = "SELECT block_no, first_id, last_id, row_count, previous, seal, sealed_at FROM audit_blocks
     ORDER BY block_no DESC LIMIT 1";
 
-pub(crate) async fn active(conn: &mut Conn, kind: SnapshotKind) -> Result<Option<Active>, Fault> {
+pub(crate) async fn active(conn: &mut Conn, kind: SnapshotKind) -> Result<Option<Active>, StatementError> {
     let rows = conn.rows(include_str!("../../queries/active.sql"), &[&kind.as_str()]).await?;
     let active = |row| {
         let SnapshotRow { version, id, actor, at } = snapshot_row(row)?;
@@ -29,13 +30,17 @@ pub(crate) async fn active(conn: &mut Conn, kind: SnapshotKind) -> Result<Option
     rows.first().map(active).transpose()
 }
 
-pub(crate) async fn snapshots(conn: &mut Conn, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, Fault> {
+pub(crate) async fn snapshots(
+    conn: &mut Conn,
+    kind: SnapshotKind,
+    limit: usize,
+) -> Result<Vec<SnapshotRow>, StatementError> {
     let sql = include_str!("../../queries/list_snapshots.sql");
     conn.rows(sql, &[&kind.as_str(), &bounded(limit)]).await?.iter().map(snapshot_row).collect()
 }
 
 /// Columns: version, id, actor, time.
-fn snapshot_row(row: &Row) -> Result<SnapshotRow, Fault> {
+fn snapshot_row(row: &Row) -> Result<SnapshotRow, StatementError> {
     Ok(SnapshotRow {
         version: get::<i64>(row, 0)?.unsigned_abs(),
         id: text(row, 1)?,
@@ -44,16 +49,16 @@ fn snapshot_row(row: &Row) -> Result<SnapshotRow, Fault> {
     })
 }
 
-pub(crate) async fn snapshot(conn: &mut Conn, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, Fault> {
+pub(crate) async fn snapshot(conn: &mut Conn, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, StatementError> {
     let sql = "SELECT text FROM snapshots WHERE kind = $1 AND id = $2";
     conn.rows(sql, &[&kind.as_str(), &id]).await?.first().map(|row| text(row, 0)).transpose()
 }
 
-pub(crate) async fn audit(conn: &mut Conn, after: i64, limit: usize) -> Result<Vec<AuditRow>, Fault> {
+pub(crate) async fn audit(conn: &mut Conn, after: i64, limit: usize) -> Result<Vec<AuditRow>, StatementError> {
     let audited = |row| {
         let (id, action): (i64, _) = (get(row, 0)?, text(row, 4)?);
-        let unknown = || Fault::Row(format!("audit row {id} has the unknown action {action:?}"));
-        let action = Action::parse(&action).ok_or_else(unknown)?;
+        let unknown = || StatementError::Row(format!("audit row {id} has the unknown action {action:?}"));
+        let action = AuditAction::parse(&action).ok_or_else(unknown)?;
         let entry = AuditEntry {
             at: Timestamp::from_millis(get(row, 1)?),
             tenant: TenantId::new(text(row, 2)?),
@@ -67,15 +72,15 @@ pub(crate) async fn audit(conn: &mut Conn, after: i64, limit: usize) -> Result<V
     conn.rows(AUDIT, &[&after, &bounded(limit)]).await?.iter().map(audited).collect()
 }
 
-pub(crate) async fn blocks(conn: &mut Conn, after: u64, limit: usize) -> Result<Vec<Block>, Fault> {
+pub(crate) async fn blocks(conn: &mut Conn, after: u64, limit: usize) -> Result<Vec<Block>, StatementError> {
     conn.rows(BLOCKS, &[&stored(after), &bounded(limit)]).await?.iter().map(block).collect()
 }
 
-pub(crate) async fn head(conn: &mut Conn) -> Result<Option<Block>, Fault> {
+pub(crate) async fn head(conn: &mut Conn) -> Result<Option<Block>, StatementError> {
     conn.rows(HEAD, &[]).await?.first().map(block).transpose()
 }
 
-fn block(row: &Row) -> Result<Block, Fault> {
+fn block(row: &Row) -> Result<Block, StatementError> {
     Ok(Block {
         no: get::<i64>(row, 0)?.unsigned_abs(),
         first: get(row, 1)?,

@@ -5,16 +5,16 @@ use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
-use lockgate_ports::store::{Credentials, GoesOn};
+use lockgate_ports::store::{CredentialStore, GoesOn};
 
 use super::PostgresStore;
-use crate::pool::Kind;
-use crate::{desk, reads};
+use crate::pool::AccessMode;
+use crate::{reads, writes};
 
 #[async_trait]
-impl Credentials for PostgresStore {
+impl CredentialStore for PostgresStore {
     async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError> {
-        ask!(self, Writes, conn => desk::add_credential(conn, &credential, &audit))
+        ask!(self, Writes, conn => writes::add_credential(conn, &credential, &audit))
     }
 
     async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
@@ -32,6 +32,6 @@ impl Credentials for PostgresStore {
         given: Option<GoesOn>,
         audit: AuditEntry,
     ) -> Result<Option<Credential>, StoreError> {
-        ask!(self, Writes, conn => desk::end_credential(conn, self.begin(), id, at, given.as_ref(), &audit))
+        ask!(self, Writes, conn => writes::end_credential(conn, self.begin(), id, at, given.as_ref(), &audit))
     }
 }

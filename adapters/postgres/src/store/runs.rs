@@ -7,20 +7,21 @@ use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
 use lockgate_core::job::Earlier;
 use lockgate_core::request::RequestHash;
-use lockgate_ports::store::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
+use lockgate_ports::store::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, RunStore};
 use lockgate_ports::{Listing, StoreError};
 
 use super::PostgresStore;
-use crate::desk::millis;
-use crate::error::Fault;
-use crate::pool::Kind;
-use crate::run_sheet::RunSheet;
-use crate::{desk, reads};
+use crate::encoded_change::EncodedChange;
+use crate::encoded_run_step::EncodedRunStep;
+use crate::error::StatementError;
+use crate::pool::AccessMode;
+use crate::writes::millis;
+use crate::{reads, writes};
 
 #[async_trait]
-impl Runs for PostgresStore {
+impl RunStore for PostgresStore {
     async fn put_dag(&self, dag: NewDag) -> Result<DagRow, StoreError> {
-        ask!(self, Writes, conn => desk::put_dag(conn, self.now(), self.begin(), &dag))
+        ask!(self, Writes, conn => writes::put_dag(conn, self.now(), self.begin(), &dag))
     }
 
     async fn dag(&self, tenant: &TenantId, name: &str, version: Option<u32>) -> Result<Option<DagRow>, StoreError> {
@@ -35,7 +36,10 @@ impl Runs for PostgresStore {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(RunSheet::fill).collect::<Result<Vec<RunSheet>, Fault>>();
+        let sheets = changes
+            .into_iter()
+            .map(|change| EncodedRunStep::fill(change, EncodedChange::fill))
+            .collect::<Result<Vec<EncodedRunStep>, StatementError>>();
         self.writer.advance(sheets.map_err(|fault| fault.before_commit())?).await
     }
 

@@ -6,24 +6,24 @@ use async_trait::async_trait;
 use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::store::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
-use lockgate_ports::turn_sheet::TurnSheet;
+use lockgate_ports::store::{ScheduleChange, ScheduleStore, SlotQuery, TurnConflict};
 use lockgate_ports::{Listing, StoreError};
+use lockgate_sql::EncodedScheduleTurn;
 
 use super::PostgresStore;
-use crate::error::Fault;
-use crate::pool::Kind;
-use crate::{desk, reads};
+use crate::error::StatementError;
+use crate::pool::AccessMode;
+use crate::{reads, writes};
 
 #[async_trait]
-impl Schedules for PostgresStore {
+impl ScheduleStore for PostgresStore {
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(TurnSheet::fill).collect::<Result<Vec<TurnSheet>, _>>();
-        let sheets = sheets.map_err(|error| Fault::from(error).before_commit())?;
-        ask!(self, Writes, conn => desk::turn(conn, self.begin(), &sheets))
+        let sheets = changes.into_iter().map(EncodedScheduleTurn::fill).collect::<Result<Vec<EncodedScheduleTurn>, _>>();
+        let sheets = sheets.map_err(|error| StatementError::from(error).before_commit())?;
+        ask!(self, Writes, conn => writes::turn(conn, self.begin(), &sheets))
     }
 
     async fn load_schedules(&self, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, StoreError> {

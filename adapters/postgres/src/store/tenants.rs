@@ -3,21 +3,15 @@
 use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::{JobId, TenantId};
-use lockgate_ports::store::Tenants;
+use lockgate_ports::store::TenantStore;
 use lockgate_ports::{Erased, StoreError, Usage};
 
 use super::{PRUNED_AT_ONCE, PostgresStore};
-use crate::pool::Kind;
-use crate::{desk, reads};
-
-/// How far the ended jobs were searched by an erasure that takes several calls.
-pub(super) struct Search {
-    tenant: TenantId,
-    after: i64,
-}
+use crate::pool::AccessMode;
+use crate::{reads, writes};
 
 #[async_trait]
-impl Tenants for PostgresStore {
+impl TenantStore for PostgresStore {
     async fn usage(&self, tenants: &[TenantId]) -> Result<Vec<Usage>, StoreError> {
         ask!(self, Reads, conn => reads::usage(conn, tenants))
     }
@@ -35,10 +29,10 @@ impl Tenants for PostgresStore {
         let runs = self.erase_runs(tenant, limit).await?;
         let (usage, remains) = ask!(self, Reads, conn => reads::remains(conn, tenant))?;
         let mut erased = Erased { jobs, runs, live_jobs: usage.live, live_runs: usage.runs, done: false };
-        if remains || ask!(self, Writes, conn => desk::erase_slots(conn, tenant, limit))? {
+        if remains || ask!(self, Writes, conn => writes::erase_slots(conn, tenant, limit))? {
             return Ok(erased);
         }
-        erased.done = ask!(self, Writes, conn => desk::erase_rest(conn, self.begin(), tenant, audit, jobs + runs))?;
+        erased.done = ask!(self, Writes, conn => writes::erase_rest(conn, self.begin(), tenant, audit, jobs + runs))?;
         Ok(erased)
     }
 }
@@ -47,7 +41,7 @@ impl PostgresStore {
     async fn erase_jobs(&self, tenant: &TenantId, limit: usize) -> Result<u64, StoreError> {
         let mut gone = 0;
         for batch in self.search(tenant, limit).await?.chunks(PRUNED_AT_ONCE) {
-            gone += ask!(self, Writes, conn => desk::erase_jobs(conn, self.begin(), tenant, batch))?;
+            gone += ask!(self, Writes, conn => writes::erase_jobs(conn, self.begin(), tenant, batch))?;
         }
         Ok(gone)
     }
@@ -57,7 +51,7 @@ impl PostgresStore {
         let (mut gone, mut rows) = (0, 0);
         while rows < limit {
             let batch = (limit - rows).min(PRUNED_AT_ONCE);
-            let (runs, went) = ask!(self, Writes, conn => desk::erase_runs(conn, tenant, batch))?;
+            let (runs, went) = ask!(self, Writes, conn => writes::erase_runs(conn, tenant, batch))?;
             if runs == 0 {
                 break;
             }
@@ -67,32 +61,11 @@ impl PostgresStore {
         Ok(gone)
     }
 
-    /// Ended jobs of a tenant. They are not indexed by tenant, which every end would pay for: they are looked through, from
-    /// where the last call stopped and, if that is not enough, once more from the beginning, where some may have ended since.
-    /// The tally says when there is no need to look.
+    /// Ended jobs of a tenant. The tally says when there is no need to look.
     async fn search(&self, tenant: &TenantId, limit: usize) -> Result<Vec<JobId>, StoreError> {
         let ended = self.usage(std::slice::from_ref(tenant)).await?.first().map_or(0, |usage| usage.ended);
         let wanted = limit.min(usize::try_from(ended).unwrap_or(usize::MAX));
-        let known = self.searched.lock().take().filter(|search| search.tenant == *tenant).map(|search| search.after);
-        for from in known.into_iter().chain([0]) {
-            let (found, after) = self.search_from(from, tenant, wanted).await?;
-            if found.len() == wanted || from == 0 {
-                *self.searched.lock() = Some(Search { tenant: tenant.clone(), after });
-                return Ok(found);
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    async fn search_from(&self, from: i64, tenant: &TenantId, wanted: usize) -> Result<(Vec<JobId>, i64), StoreError> {
-        let (mut found, mut after) = (Vec::new(), from);
-        while found.len() < wanted {
-            let rest = wanted - found.len();
-            let stretch = ask!(self, Reads, conn => reads::erasable(conn, tenant, after, rest))?;
-            let Some((jobs, next)) = stretch else { break };
-            found.extend(jobs);
-            after = next;
-        }
-        Ok((found, after))
+        let stretch = |after, most| async move { ask!(self, Reads, conn => reads::erasable(conn, tenant, after, most)) };
+        self.searched.next(tenant, wanted, stretch).await
     }
 }

@@ -1,10 +1,10 @@
 //! Statements that bring new jobs in.
 
 use lockgate_ports::store::KEY_LIFE;
+use lockgate_sql::codes::state_code;
 
 use super::plan::Item;
-use crate::conn::{Call, Param};
-use crate::row::state_code;
+use crate::conn::{SqlCall, SqlParam};
 
 /// Ids that were made here: nothing to look up.
 pub(super) const BIRTH: &str = concat!(
@@ -32,15 +32,15 @@ const FORGET_IDS: &str = "DELETE FROM job_ids WHERE job_id = ANY($1::text[])";
 const FORGET_KEYS: &str = "DELETE FROM idempotency USING unnest($1::text[], $2::text[]) AS i(tenant, key)
     WHERE idempotency.tenant = i.tenant AND idempotency.key = i.key";
 
-fn column<'a, T, V>(items: &[T], of: impl Fn(&T) -> V) -> Param<'a>
+fn column<'a, T, V>(items: &[T], of: impl Fn(&T) -> V) -> SqlParam<'a>
 where
     Vec<V>: tokio_postgres::types::ToSql + Sync + Send + 'a,
 {
     Box::new(items.iter().map(of).collect::<Vec<V>>())
 }
 
-/// What every new live job has, whoever numbers it.
-fn hot_columns<'a>(items: &[&Item<'a>]) -> Vec<Param<'a>> {
+/// What every new live job has, whichever statement numbers it.
+fn hot_columns<'a>(items: &[&Item<'a>]) -> Vec<SqlParam<'a>> {
     vec![
         column(items, |i| i.sheet.id().as_str()),
         column(items, |i| state_code(i.sheet.job().state())),
@@ -58,41 +58,41 @@ fn hot_columns<'a>(items: &[&Item<'a>]) -> Vec<Param<'a>> {
     ]
 }
 
-pub(super) fn birth<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+pub(super) fn birth<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> SqlCall<'a> {
     params.push(column(items, |i| i.proof));
     params.extend(hot_columns(items));
-    Call { sql: BIRTH, params }
+    SqlCall { sql: BIRTH, params }
 }
 
-pub(super) fn register<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+pub(super) fn register<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> SqlCall<'a> {
     params.push(column(items, |i| i.proof));
     params.push(column(items, |i| i.sheet.id().as_str()));
-    Call { sql: REGISTER, params }
+    SqlCall { sql: REGISTER, params }
 }
 
 /// A chosen id that looks like one made here may name a job whose id has no row: wait until that job has stopped moving.
-pub(super) fn lock_twins<'a>(ids: Vec<&'a str>) -> Call<'a> {
-    Call { sql: LOCK_TWINS, params: vec![Box::new(ids)] }
+pub(super) fn lock_twins<'a>(ids: Vec<&'a str>) -> SqlCall<'a> {
+    SqlCall { sql: LOCK_TWINS, params: vec![Box::new(ids)] }
 }
 
-pub(super) fn take_keys<'a>(mut params: Vec<Param<'a>>, keyed: &[(&Item<'a>, &'a str)]) -> Call<'a> {
+pub(super) fn take_keys<'a>(mut params: Vec<SqlParam<'a>>, keyed: &[(&Item<'a>, &'a str)]) -> SqlCall<'a> {
     let life = i64::try_from(KEY_LIFE.as_millis()).unwrap_or(i64::MAX);
     params.push(column(keyed, |(i, _)| i.proof));
     params.push(column(keyed, |(i, _)| i.sheet.job().request.tenant.as_str()));
     params.push(column(keyed, |(_, key)| *key));
     params.push(column(keyed, |(i, _)| i.sheet.id().as_str()));
     params.push(column(keyed, |_| life));
-    Call { sql: TAKE_KEYS, params }
+    SqlCall { sql: TAKE_KEYS, params }
 }
 
-pub(super) fn enter_hot<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>], seqs: Vec<i64>) -> Call<'a> {
+pub(super) fn enter_hot<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>], seqs: Vec<i64>) -> SqlCall<'a> {
     params.push(Box::new(seqs));
     params.extend(hot_columns(items));
-    Call { sql: ENTER_HOT, params }
+    SqlCall { sql: ENTER_HOT, params }
 }
 
-pub(super) fn enter_done<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>], seqs: Vec<i64>) -> Call<'a> {
-    let own: [Param<'a>; 13] = [
+pub(super) fn enter_done<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>], seqs: Vec<i64>) -> SqlCall<'a> {
+    let own: [SqlParam<'a>; 13] = [
         Box::new(seqs),
         column(items, |i| i.sheet.id().as_str()),
         column(items, |i| state_code(i.sheet.job().state())),
@@ -108,17 +108,17 @@ pub(super) fn enter_done<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>], se
         column(items, |i| i.sheet.result()),
     ];
     params.extend(own);
-    Call { sql: ENTER_DONE, params }
+    SqlCall { sql: ENTER_DONE, params }
 }
 
-/// Takes back what refused births had taken; nobody has seen it.
-pub(super) fn forget<'a>(ids: &[&'a str], keys: &[(&'a str, &'a str)]) -> Vec<Call<'a>> {
+/// Takes back what refused births had taken; it was never visible.
+pub(super) fn forget<'a>(ids: &[&'a str], keys: &[(&'a str, &'a str)]) -> Vec<SqlCall<'a>> {
     let mut calls = Vec::new();
     if !ids.is_empty() {
-        calls.push(Call { sql: FORGET_IDS, params: vec![Box::new(ids.to_vec())] });
+        calls.push(SqlCall { sql: FORGET_IDS, params: vec![Box::new(ids.to_vec())] });
     }
     if !keys.is_empty() {
-        calls.push(Call {
+        calls.push(SqlCall {
             sql: FORGET_KEYS,
             params: vec![column(keys, |(tenant, _)| *tenant), column(keys, |(_, key)| *key)],
         });

@@ -5,51 +5,51 @@ use std::sync::Arc;
 use lockgate_ports::{ChangeError, StoreError};
 use tokio::time::{Instant, timeout_at};
 
-use super::plan::Plan;
+use super::plan::WritePlan;
 use super::run_plan::RunPlan;
-use super::steps::Stepped;
+use super::steps::StepResult;
 use super::taken::{InTheWay, owners};
-use super::transaction::{Answer, Outcome, Place, Plans, Stop, Transaction};
-use super::{Queue, Results, Task, Work};
+use super::transaction::{ChangeOutcome, Plans, TotalsShard, Transaction, TxOutcome, TxStop};
+use super::{ChangeResults, GroupedWork, WaitingCall, WriteQueue};
 use crate::conn::Conn;
-use crate::error::Fault;
-use crate::pool::Door;
+use crate::encoded_change::EncodedChange;
+use crate::error::StatementError;
+use crate::pool::Connector;
 use crate::retry::{TRIES_MAX, repeat_after};
 use crate::row::get;
-use crate::sheet::Sheet;
 
 /// Rows of `totals`.
 pub(crate) const SHARDS: i64 = 64;
 
-pub(super) struct Desk {
-    door: Arc<Door>,
+pub(super) struct CommitGroup {
+    connector: Arc<Connector>,
     conn: Option<Conn>,
     /// Its row of `totals`, given by the server so that writers seldom share one.
     shard: Option<i64>,
-    /// The row's guard; unknown at first, and after somebody raised it.
+    /// The row's guard; unknown at first, and after another writer raised it.
     guard: Option<i64>,
 }
 
 /// Why a transaction did not happen, or is not known to.
-enum Failed {
+enum TxFailure {
     /// Rolled back before COMMIT.
-    Fault(Fault),
+    Fault(StatementError),
     /// The answer is settled.
     Known(StoreError),
 }
 
 /// What every caller of a group is told, in their order.
-struct Answered {
-    jobs: Vec<Result<Results, StoreError>>,
-    runs: Vec<Vec<Stepped>>,
+struct GroupAnswers {
+    jobs: Vec<Result<ChangeResults, StoreError>>,
+    runs: Vec<Vec<StepResult>>,
 }
 
-impl Desk {
-    pub(super) fn new(door: Arc<Door>) -> Self {
-        Self { door, conn: None, shard: None, guard: None }
+impl CommitGroup {
+    pub(super) fn new(connector: Arc<Connector>) -> Self {
+        Self { connector, conn: None, shard: None, guard: None }
     }
 
-    pub(super) async fn serve(mut self, queue: Arc<Queue>) {
+    pub(super) async fn serve(mut self, queue: Arc<WriteQueue>) {
         while let Some(group) = queue.next().await {
             self.settle(group).await;
         }
@@ -57,15 +57,15 @@ impl Desk {
 
     /// One transaction for all. If one call's own fault rolled it back, each gets a transaction of its own, so that nobody
     /// fails because of a neighbour.
-    async fn settle(&mut self, group: Vec<Task>) {
+    async fn settle(&mut self, group: Vec<WaitingCall>) {
         let group = self.still_wanted(group);
         let Some(oldest) = group.iter().map(|task| task.since).min() else { return };
-        let deadline = oldest + self.door.options.deadline;
+        let deadline = oldest + self.connector.options.deadline;
         match self.commit(&group, deadline).await {
-            Err(Failed::Fault(fault)) if group.len() > 1 && fault.is_of_one_call() => {
+            Err(TxFailure::Fault(fault)) if group.len() > 1 && fault.is_of_one_call() => {
                 for task in group {
                     let alone = [task];
-                    let answers = self.commit(&alone, Instant::now() + self.door.options.deadline).await;
+                    let answers = self.commit(&alone, Instant::now() + self.connector.options.deadline).await;
                     let [task] = alone;
                     answer(vec![task], answers);
                 }
@@ -75,22 +75,23 @@ impl Desk {
     }
 
     /// Calls that have waited too long to be answered in time are refused: nothing of them was written.
-    fn still_wanted(&self, group: Vec<Task>) -> Vec<Task> {
-        let patience = self.door.options.deadline / 2;
-        let (fresh, late): (Vec<Task>, Vec<Task>) = group.into_iter().partition(|task| task.since.elapsed() < patience);
+    fn still_wanted(&self, group: Vec<WaitingCall>) -> Vec<WaitingCall> {
+        let patience = self.connector.options.deadline / 2;
+        let (fresh, late): (Vec<WaitingCall>, Vec<WaitingCall>) =
+            group.into_iter().partition(|task| task.since.elapsed() < patience);
         let error = StoreError::Unavailable("the database did not keep up; try again".to_owned());
-        answer(late, Err(Failed::Known(error)));
+        answer(late, Err(TxFailure::Known(error)));
         fresh
     }
 
-    async fn commit(&mut self, group: &[Task], deadline: Instant) -> Result<Answered, Failed> {
-        let plan = Plan::of(group.iter().filter_map(Task::jobs));
-        let run_plan = RunPlan::of(group.iter().filter_map(Task::runs));
+    async fn commit(&mut self, group: &[WaitingCall], deadline: Instant) -> Result<GroupAnswers, TxFailure> {
+        let plan = WritePlan::of(group.iter().filter_map(WaitingCall::jobs));
+        let run_plan = RunPlan::of(group.iter().filter_map(WaitingCall::runs));
         let plans = Plans { jobs: &plan, runs: &run_plan };
         let mut tries = 0;
         loop {
             let fault = match self.attempt(plans, group, deadline).await {
-                Err(Failed::Fault(fault)) => fault,
+                Err(TxFailure::Fault(fault)) => fault,
                 settled => return settled,
             };
             let outdated = fault.is_outdated();
@@ -98,57 +99,63 @@ impl Desk {
                 self.guard = None;
             }
             if !(outdated || fault.wants_repeating()) || tries == TRIES_MAX || Instant::now() >= deadline {
-                return Err(Failed::Fault(fault));
+                return Err(TxFailure::Fault(fault));
             }
             tokio::time::sleep(repeat_after(tries)).await;
             tries += 1;
         }
     }
 
-    async fn attempt(&mut self, plans: Plans<'_, '_>, group: &[Task], deadline: Instant) -> Result<Answered, Failed> {
-        let connected = timeout_at(deadline, self.connected()).await.unwrap_or(Err(Fault::TimedOut));
-        let (mut conn, place) = connected.map_err(Failed::Fault)?;
+    async fn attempt(
+        &mut self,
+        plans: Plans<'_, '_>,
+        group: &[WaitingCall],
+        deadline: Instant,
+    ) -> Result<GroupAnswers, TxFailure> {
+        let connected = timeout_at(deadline, self.connected()).await.unwrap_or(Err(StatementError::TimedOut));
+        let (mut conn, place) = connected.map_err(TxFailure::Fault)?;
         conn.busy = true;
         let mut commit_sent = false;
-        let transaction = Transaction::new(&mut conn, &self.door.options, place, plans, &mut commit_sent).run();
+        let transaction = Transaction::new(&mut conn, &self.connector.options, place, plans, &mut commit_sent).run();
         let stop = match timeout_at(deadline, transaction).await {
-            Ok(Ok(Outcome { answers, stepped, rows })) => {
-                self.door.tally.committed(rows);
-                let calls = group.iter().filter_map(Task::jobs).count();
+            Ok(Ok(TxOutcome { answers, stepped, rows })) => {
+                self.connector.tally.committed(rows);
+                let calls = group.iter().filter_map(WaitingCall::jobs).count();
                 let jobs = self.results(plans.jobs, calls, &answers, &mut conn, deadline).await;
                 conn.busy = false;
                 self.conn = Some(conn);
-                return Ok(Answered { jobs, runs: by_call(plans.runs, stepped) });
+                return Ok(GroupAnswers { jobs, runs: by_call(plans.runs, stepped) });
             }
             Ok(Err(stop)) => stop,
-            Err(_) if commit_sent => Stop::Commit(Fault::TimedOut),
-            Err(_) => Stop::Before(Fault::TimedOut),
+            Err(_) if commit_sent => TxStop::Commit(StatementError::TimedOut),
+            Err(_) => TxStop::Before(StatementError::TimedOut),
         };
         let (fault, known) = match stop {
-            Stop::Before(fault) => (fault, None),
-            Stop::Commit(fault) => {
+            TxStop::Before(fault) => (fault, None),
+            TxStop::Commit(fault) => {
                 let error = fault.in_commit();
                 let unknown = matches!(error, StoreError::UnknownOutcome(_));
                 (fault, unknown.then_some(error))
             }
         };
         self.give_up(conn, &fault, deadline).await;
-        let Some(error) = known else { return Err(Failed::Fault(fault)) };
+        let Some(error) = known else { return Err(TxFailure::Fault(fault)) };
         self.guard = None;
-        self.door.lose_track(place.shard);
-        if let Err(fault) =
-            timeout_at(Instant::now() + self.door.options.deadline, self.door.fence()).await.unwrap_or(Err(Fault::TimedOut))
+        self.connector.lose_track(place.shard);
+        if let Err(fault) = timeout_at(Instant::now() + self.connector.options.deadline, self.connector.fence())
+            .await
+            .unwrap_or(Err(StatementError::TimedOut))
         {
-            tracing::warn!(error = %fault, "a commit of unknown outcome could not be fenced off; it is before anything is read back");
+            tracing::warn!(error = %fault, "commit of unknown outcome could not be fenced; it will be before the next read");
         }
-        Err(Failed::Known(error))
+        Err(TxFailure::Known(error))
     }
 
-    async fn connected(&mut self) -> Result<(Conn, Place), Fault> {
+    async fn connected(&mut self) -> Result<(Conn, TotalsShard), StatementError> {
         let kept = self.conn.take().filter(|conn| !conn.is_closed());
         let mut conn = match kept {
             Some(conn) => conn,
-            None => self.door.open().await?,
+            None => self.connector.open().await?,
         };
         let shard = match self.shard {
             Some(shard) => shard,
@@ -168,11 +175,11 @@ impl Desk {
                 *self.guard.insert(guard)
             }
         };
-        Ok((conn, Place { shard, guard }))
+        Ok((conn, TotalsShard { shard, guard }))
     }
 
     /// Keeps the connection if it is good for more.
-    async fn give_up(&mut self, mut conn: Conn, fault: &Fault, deadline: Instant) {
+    async fn give_up(&mut self, mut conn: Conn, fault: &StatementError, deadline: Instant) {
         if fault.leaves_the_connection() && matches!(timeout_at(deadline, conn.say("ROLLBACK")).await, Ok(Ok(()))) {
             conn.busy = false;
             self.conn = Some(conn);
@@ -183,38 +190,38 @@ impl Desk {
     /// came of it.
     async fn results(
         &self,
-        plan: &Plan<'_>,
+        plan: &WritePlan<'_>,
         calls: usize,
-        answers: &[Answer],
+        answers: &[ChangeOutcome],
         conn: &mut Conn,
         deadline: Instant,
-    ) -> Vec<Result<Results, StoreError>> {
-        let refused: Vec<(&Sheet, InTheWay)> = plan
+    ) -> Vec<Result<ChangeResults, StoreError>> {
+        let refused: Vec<(&EncodedChange, InTheWay)> = plan
             .items
             .iter()
             .zip(answers)
             .filter_map(|(item, answer)| match answer {
-                Answer::Taken(way) => Some((item.sheet, *way)),
-                Answer::Moved(_) | Answer::Refused(_) => None,
+                ChangeOutcome::Taken(way) => Some((item.sheet, *way)),
+                ChangeOutcome::Moved(_) | ChangeOutcome::Refused(_) => None,
             })
             .collect();
         let mut found = Ok(Vec::new().into_iter());
         if !refused.is_empty() {
-            let mut asked = Err(Fault::TimedOut);
+            let mut asked = Err(StatementError::TimedOut);
             for _ in 0..TRIES_MAX {
-                asked = timeout_at(deadline, owners(conn, &refused)).await.unwrap_or(Err(Fault::TimedOut));
-                if !asked.as_ref().is_err_and(Fault::wants_repeating) {
+                asked = timeout_at(deadline, owners(conn, &refused)).await.unwrap_or(Err(StatementError::TimedOut));
+                if !asked.as_ref().is_err_and(StatementError::wants_repeating) {
                     break;
                 }
             }
             found = asked.map(Vec::into_iter).map_err(|fault| StoreError::UnknownOutcome(fault.to_string()));
         }
-        let mut results: Vec<Result<Results, StoreError>> = (0..calls).map(|_| Ok(Vec::new())).collect();
+        let mut results: Vec<Result<ChangeResults, StoreError>> = (0..calls).map(|_| Ok(Vec::new())).collect();
         for (item, answer) in plan.items.iter().zip(answers) {
             let result = match answer {
-                Answer::Moved(seq) => Ok(Ok(*seq)),
-                Answer::Refused(error) => Ok(Err(error.clone())),
-                Answer::Taken(_) => match &mut found {
+                ChangeOutcome::Moved(seq) => Ok(Ok(*seq)),
+                ChangeOutcome::Refused(error) => Ok(Err(error.clone())),
+                ChangeOutcome::Taken(_) => match &mut found {
                     Ok(owners) => Ok(Err(owners.next().unwrap_or(ChangeError::Conflict))),
                     Err(error) => Err(error.clone()),
                 },
@@ -230,8 +237,8 @@ impl Desk {
 }
 
 /// Steps by call.
-fn by_call(plan: &RunPlan<'_>, stepped: Vec<Stepped>) -> Vec<Vec<Stepped>> {
-    let mut calls: Vec<Vec<Stepped>> = Vec::new();
+fn by_call(plan: &RunPlan<'_>, stepped: Vec<StepResult>) -> Vec<Vec<StepResult>> {
+    let mut calls: Vec<Vec<StepResult>> = Vec::new();
     for (step, stepped) in plan.steps.iter().zip(stepped) {
         if calls.len() <= step.call {
             calls.resize_with(step.call + 1, Vec::new);
@@ -241,28 +248,28 @@ fn by_call(plan: &RunPlan<'_>, stepped: Vec<Stepped>) -> Vec<Vec<Stepped>> {
     calls
 }
 
-fn answer(group: Vec<Task>, answers: Result<Answered, Failed>) {
+fn answer(group: Vec<WaitingCall>, answers: Result<GroupAnswers, TxFailure>) {
     let failed = match answers {
-        Ok(Answered { jobs, runs }) => {
+        Ok(GroupAnswers { jobs, runs }) => {
             let (mut jobs, mut runs) = (jobs.into_iter(), runs.into_iter());
             for task in group {
                 // A caller that went away does not want its answer.
                 match task.work {
-                    Work::Jobs(asked) => drop(asked.reply.send(jobs.next().unwrap_or_else(|| Err(unanswered())))),
-                    Work::Runs(asked) => drop(asked.reply.send(runs.next().ok_or_else(unanswered))),
+                    GroupedWork::Jobs(asked) => drop(asked.reply.send(jobs.next().unwrap_or_else(|| Err(unanswered())))),
+                    GroupedWork::Runs(asked) => drop(asked.reply.send(runs.next().ok_or_else(unanswered))),
                 }
             }
             return;
         }
-        Err(Failed::Fault(fault)) => {
+        Err(TxFailure::Fault(fault)) => {
             match fault.is_refused() {
-                // Whoever asked names the row, once.
+                // The caller names the row in its log line, once.
                 true => tracing::debug!(error = %fault, "a row was refused"),
                 false => tracing::warn!(error = %fault, "a write failed and was rolled back"),
             }
             fault.before_commit()
         }
-        Err(Failed::Known(error)) => error,
+        Err(TxFailure::Known(error)) => error,
     };
     for task in group {
         task.fail(&failed);

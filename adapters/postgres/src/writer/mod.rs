@@ -26,108 +26,108 @@ use tokio::time::Instant;
 
 pub(crate) use sides::{KEEP_AUDIT, audit_columns};
 
-use crate::pool::Door;
-use crate::run_sheet::RunSheet;
-use crate::sheet::Sheet;
-use steps::Stepped;
+use crate::encoded_change::EncodedChange;
+use crate::encoded_run_step::{self, EncodedRunStep};
+use crate::pool::Connector;
+use steps::StepResult;
 
 /// Weight of one transaction. Bounds how long the first caller of a group waits for the last one's statements.
 const GROUP_WEIGHT_MAX: usize = 4_096;
 /// Weight of everything that waits. More is refused: the server is behind, and a longer queue would only be later.
 const QUEUE_WEIGHT_MAX: usize = 65_536;
 
-pub(super) type Results = Vec<Result<JobSeq, ChangeError>>;
+pub(super) type ChangeResults = Vec<Result<JobSeq, ChangeError>>;
 
 /// One call, waiting for its transaction.
-struct Task {
-    work: Work,
+struct WaitingCall {
+    work: GroupedWork,
     weight: usize,
     since: Instant,
     _room: OwnedSemaphorePermit,
 }
 
-enum Work {
-    Jobs(Asked<Sheet, Results>),
-    Runs(Asked<RunSheet, Vec<Stepped>>),
+enum GroupedWork {
+    Jobs(CallPart<EncodedChange, ChangeResults>),
+    Runs(CallPart<EncodedRunStep, Vec<StepResult>>),
 }
 
-struct Asked<S, A> {
+struct CallPart<S, A> {
     sheets: Arc<Vec<S>>,
     /// Which of them.
     part: Range<usize>,
     reply: oneshot::Sender<Result<A, StoreError>>,
 }
 
-impl<S, A> Asked<S, A> {
+impl<S, A> CallPart<S, A> {
     fn sheets(&self) -> &[S] {
         &self.sheets[self.part.clone()]
     }
 }
 
-impl Task {
-    fn jobs(&self) -> Option<&[Sheet]> {
+impl WaitingCall {
+    fn jobs(&self) -> Option<&[EncodedChange]> {
         match &self.work {
-            Work::Jobs(asked) => Some(asked.sheets()),
-            Work::Runs(_) => None,
+            GroupedWork::Jobs(asked) => Some(asked.sheets()),
+            GroupedWork::Runs(_) => None,
         }
     }
 
-    fn runs(&self) -> Option<&[RunSheet]> {
+    fn runs(&self) -> Option<&[EncodedRunStep]> {
         match &self.work {
-            Work::Runs(asked) => Some(asked.sheets()),
-            Work::Jobs(_) => None,
+            GroupedWork::Runs(asked) => Some(asked.sheets()),
+            GroupedWork::Jobs(_) => None,
         }
     }
 
     fn fail(self, error: &StoreError) {
         // A caller that went away does not want its answer.
         match self.work {
-            Work::Jobs(asked) => drop(asked.reply.send(Err(error.clone()))),
-            Work::Runs(asked) => drop(asked.reply.send(Err(error.clone()))),
+            GroupedWork::Jobs(asked) => drop(asked.reply.send(Err(error.clone()))),
+            GroupedWork::Runs(asked) => drop(asked.reply.send(Err(error.clone()))),
         }
     }
 }
 
-struct Queue {
-    tasks: Mutex<VecDeque<Task>>,
+struct WriteQueue {
+    tasks: Mutex<VecDeque<WaitingCall>>,
     room: Arc<Semaphore>,
     bell: Notify,
     closed: AtomicBool,
 }
 
 /// The door to the writing tasks. When it is dropped they write what was accepted, and end.
-pub(crate) struct Writer {
-    queue: Arc<Queue>,
-    door: Arc<Door>,
+pub(crate) struct WriterHandle {
+    queue: Arc<WriteQueue>,
+    connector: Arc<Connector>,
 }
 
-impl Writer {
-    pub(crate) fn start(door: &Arc<Door>) -> Self {
+impl WriterHandle {
+    pub(crate) fn start(connector: &Arc<Connector>) -> Self {
         let room = Arc::new(Semaphore::new(QUEUE_WEIGHT_MAX));
-        let queue = Queue { tasks: Mutex::default(), room, bell: Notify::new(), closed: AtomicBool::new(false) };
+        let queue = WriteQueue { tasks: Mutex::default(), room, bell: Notify::new(), closed: AtomicBool::new(false) };
         let queue = Arc::new(queue);
-        for _ in 0..door.options.writers.max(1) {
-            tokio::spawn(group::Desk::new(Arc::clone(door)).serve(Arc::clone(&queue)));
+        for _ in 0..connector.options.writers.max(1) {
+            tokio::spawn(group::CommitGroup::new(Arc::clone(connector)).serve(Arc::clone(&queue)));
         }
-        Self { queue, door: Arc::clone(door) }
+        Self { queue, connector: Arc::clone(connector) }
     }
 
-    pub(crate) async fn commit(&self, sheets: Vec<Sheet>) -> Result<Results, StoreError> {
+    pub(crate) async fn commit(&self, sheets: Vec<EncodedChange>) -> Result<ChangeResults, StoreError> {
         // Kept here too, so that the writing task does not have to free it.
         let sheets = Arc::new(sheets);
         let commit = |part: Range<usize>| {
-            let weight = sheets[part.clone()].iter().map(Sheet::weight).sum();
-            self.ask(Arc::clone(&sheets), part, weight, Work::Jobs)
+            let weight = sheets[part.clone()].iter().map(EncodedChange::weight).sum();
+            self.ask(Arc::clone(&sheets), part, weight, GroupedWork::Jobs)
         };
         in_parts(sheets.len(), commit, |_, why| Err(ChangeError::Refused(why))).await
     }
 
-    pub(crate) async fn advance(&self, sheets: Vec<RunSheet>) -> Result<Vec<Stepped>, StoreError> {
+    pub(crate) async fn advance(&self, sheets: Vec<EncodedRunStep>) -> Result<Vec<StepResult>, StoreError> {
         // Kept here too, so that the writing task does not have to free it.
         let sheets = Arc::new(sheets);
         let advance = |part: Range<usize>| {
-            let weight = sheets[part.clone()].iter().map(RunSheet::weight).sum();
-            self.ask(Arc::clone(&sheets), part, weight, Work::Runs)
+            let weight = sheets[part.clone()].iter().map(encoded_run_step::weight).sum();
+            self.ask(Arc::clone(&sheets), part, weight, GroupedWork::Runs)
         };
         in_parts(sheets.len(), advance, |_, why| Err(RunRefusal::Refused(why))).await
     }
@@ -137,37 +137,37 @@ impl Writer {
         sheets: Arc<Vec<S>>,
         part: Range<usize>,
         weight: usize,
-        work: impl FnOnce(Asked<S, A>) -> Work,
+        work: impl FnOnce(CallPart<S, A>) -> GroupedWork,
     ) -> Result<A, StoreError> {
         let weight = weight.min(QUEUE_WEIGHT_MAX);
         let since = Instant::now();
         let room = Arc::clone(&self.queue.room).acquire_many_owned(u32::try_from(weight).unwrap_or(u32::MAX));
-        let room = tokio::time::timeout(self.door.options.deadline, room).await;
+        let room = tokio::time::timeout(self.connector.options.deadline, room).await;
         let crowded = || StoreError::Unavailable("too many changes wait to be written; try again".to_owned());
         let room = room.map_err(|_| crowded())?.map_err(|_| crowded())?;
         let (reply, answer) = oneshot::channel();
-        let work = work(Asked { sheets, part, reply });
-        self.queue.push(Task { work, weight, since, _room: room });
-        // The task died with the work in its hands: nobody knows how far it came.
+        let work = work(CallPart { sheets, part, reply });
+        self.queue.push(WaitingCall { work, weight, since, _room: room });
+        // The task died with the work in its hands: how far it came is unknown.
         answer.await.unwrap_or_else(|_| Err(StoreError::UnknownOutcome("a writing task has died".to_owned())))
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriterHandle {
     fn drop(&mut self) {
         self.queue.closed.store(true, Ordering::Release);
         self.queue.bell.notify_one();
     }
 }
 
-impl Queue {
-    fn push(&self, task: Task) {
+impl WriteQueue {
+    fn push(&self, task: WaitingCall) {
         self.tasks.lock().push_back(task);
         self.bell.notify_one();
     }
 
     /// What has arrived, up to the weight of one transaction. None when nothing will come any more.
-    async fn next(&self) -> Option<Vec<Task>> {
+    async fn next(&self) -> Option<Vec<WaitingCall>> {
         loop {
             let group = self.take();
             if !group.is_empty() {
@@ -182,7 +182,7 @@ impl Queue {
         }
     }
 
-    fn take(&self) -> Vec<Task> {
+    fn take(&self) -> Vec<WaitingCall> {
         let mut tasks = self.tasks.lock();
         let (mut group, mut weight) = (Vec::new(), 0);
         while weight < GROUP_WEIGHT_MAX

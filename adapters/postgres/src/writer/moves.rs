@@ -3,9 +3,9 @@
 //! Each move names the version it replaces; a move that touches no row was overtaken.
 
 use super::plan::Item;
-use crate::conn::{Call, Param};
-use crate::row::state_code;
+use crate::conn::{SqlCall, SqlParam};
 use lockgate_core::job::Duty;
+use lockgate_sql::codes::state_code;
 
 pub(super) const MOVE: &str = concat!(
     include_str!("../../queries/proof.sql"),
@@ -32,7 +32,7 @@ pub(super) const REVIVE: &str = concat!(
     include_str!("../../queries/count.sql")
 );
 
-fn column<'a, V>(items: &[&Item<'a>], of: impl Fn(&Item<'a>) -> V) -> Param<'a>
+fn column<'a, V>(items: &[&Item<'a>], of: impl Fn(&Item<'a>) -> V) -> SqlParam<'a>
 where
     Vec<V>: tokio_postgres::types::ToSql + Sync + Send + 'a,
 {
@@ -40,7 +40,7 @@ where
 }
 
 /// Which row, and what state it comes to.
-fn named<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Vec<Param<'a>> {
+fn named<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> Vec<SqlParam<'a>> {
     params.push(column(items, |i| i.proof));
     params.push(column(items, |i| i.sheet.id().as_str()));
     params.push(column(items, |i| i.sheet.job().version));
@@ -49,47 +49,47 @@ fn named<'a>(mut params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Vec<Param<'a>> 
 }
 
 /// When a live job is looked at next.
-fn waiting<'a>(params: &mut Vec<Param<'a>>, items: &[&Item<'a>]) {
+fn waiting<'a>(params: &mut Vec<SqlParam<'a>>, items: &[&Item<'a>]) {
     params.push(column(items, |i| i.sheet.lane));
     params.push(column(items, |i| i.sheet.job().life.due_at.as_millis()));
     params.push(column(items, |i| i.sheet.job().deadline().map(|at| at.as_millis())));
 }
 
-fn texts<'a>(params: &mut Vec<Param<'a>>, items: &[&Item<'a>]) {
+fn texts<'a>(params: &mut Vec<SqlParam<'a>>, items: &[&Item<'a>]) {
     params.push(column(items, |i| i.sheet.life.as_str()));
     params.push(column(items, |i| i.sheet.events.as_str()));
 }
 
-pub(super) fn move_on<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+pub(super) fn move_on<'a>(params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> SqlCall<'a> {
     let mut params = named(params, items);
     waiting(&mut params, items);
     params.push(column(items, |i| i.sheet.job().holder().map(|binding| binding.session.as_str().to_owned())));
     texts(&mut params, items);
     params.push(column(items, |i| i.sheet.result().filter(|_| i.sheet.job().in_output_check())));
-    Call { sql: MOVE, params }
+    SqlCall { sql: MOVE, params }
 }
 
-pub(super) fn end<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+pub(super) fn end<'a>(params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> SqlCall<'a> {
     let mut params = named(params, items);
     params.push(column(items, |i| i.sheet.job().life.ended_at.map(|at| at.as_millis())));
     texts(&mut params, items);
     params.push(column(items, |i| i.sheet.result()));
     params.push(column(items, |i| i.sheet.duties.contains(&(Duty::Scan, false))));
-    Call { sql: END, params }
+    SqlCall { sql: END, params }
 }
 
-pub(super) fn end_again<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+pub(super) fn end_again<'a>(params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> SqlCall<'a> {
     let mut params = named(params, items);
     params.push(column(items, |i| i.sheet.job().life.ended_at.map(|at| at.as_millis())));
     texts(&mut params, items);
     params.push(column(items, |i| i.sheet.result()));
     params.push(column(items, |i| i64::from(i.sheet.job().life.no)));
-    Call { sql: END_AGAIN, params }
+    SqlCall { sql: END_AGAIN, params }
 }
 
-pub(super) fn revive<'a>(params: Vec<Param<'a>>, items: &[&Item<'a>]) -> Call<'a> {
+pub(super) fn revive<'a>(params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> SqlCall<'a> {
     let mut params = named(params, items);
     waiting(&mut params, items);
     texts(&mut params, items);
-    Call { sql: REVIVE, params }
+    SqlCall { sql: REVIVE, params }
 }

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use super::proofs::Proofs;
-use crate::sheet::Sheet;
+use crate::encoded_change::EncodedChange;
 
 pub(super) struct Item<'a> {
     /// Which call it belongs to.
     pub(super) call: usize,
-    pub(super) sheet: &'a Sheet,
+    pub(super) sheet: &'a EncodedChange,
     pub(super) proof: i64,
 }
 
-pub(super) struct Plan<'a> {
+pub(super) struct WritePlan<'a> {
     pub(super) items: Vec<Item<'a>>,
     /// Places of items. Within a wave no job and no key comes twice, so a wave can be written by statements over all of it;
     /// an item comes after everything in the group that it may build on.
@@ -22,7 +22,7 @@ pub(super) struct Plan<'a> {
 
 /// What two items of one wave must not share.
 #[derive(PartialEq, Eq, Hash)]
-enum Claim<'a> {
+enum WaveKey<'a> {
     Job(&'a str),
     Key(&'a str, &'a str),
 }
@@ -31,14 +31,14 @@ enum Claim<'a> {
 /// births and such changes keep their order. A call mostly has one kind of them only. And births are numbered wave by wave, so
 /// those of one call go forward only: one that waits for a name holds back those after it.
 #[derive(Default)]
-struct Order {
+struct WaveOrder {
     births_from: usize,
     after_keyed: usize,
     after_moves: usize,
 }
 
-impl Order {
-    fn place(&mut self, sheet: &Sheet, wave: usize) -> usize {
+impl WaveOrder {
+    fn place(&mut self, sheet: &EncodedChange, wave: usize) -> usize {
         if !sheet.is_birth() {
             let wave = wave.max(self.after_keyed);
             self.after_moves = self.after_moves.max(wave + 1);
@@ -54,17 +54,17 @@ impl Order {
     }
 }
 
-impl<'a> Plan<'a> {
-    pub(super) fn of(calls: impl Iterator<Item = &'a [Sheet]>) -> Self {
+impl<'a> WritePlan<'a> {
+    pub(super) fn of(calls: impl Iterator<Item = &'a [EncodedChange]>) -> Self {
         let mut plan = Self { items: Vec::new(), waves: Vec::new(), proofs: Proofs::default() };
         // The first wave that is free of a claim. Looked up, never walked through.
-        let mut free: HashMap<Claim<'a>, usize> = HashMap::new();
+        let mut free: HashMap<WaveKey<'a>, usize> = HashMap::new();
         for (call, sheets) in calls.enumerate() {
-            let mut order = Order::default();
+            let mut order = WaveOrder::default();
             for sheet in sheets {
                 let claims =
-                    [Some(Claim::Job(sheet.id().as_str())), sheet.key().map(|(tenant, key)| Claim::Key(tenant, key))];
-                let claims: Vec<Claim<'a>> = claims.into_iter().flatten().collect();
+                    [Some(WaveKey::Job(sheet.id().as_str())), sheet.key().map(|(tenant, key)| WaveKey::Key(tenant, key))];
+                let claims: Vec<WaveKey<'a>> = claims.into_iter().flatten().collect();
                 let wave = claims.iter().filter_map(|claim| free.get(claim).copied()).max().unwrap_or_default();
                 let wave = order.place(sheet, wave);
                 for claim in claims {

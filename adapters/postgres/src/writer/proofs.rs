@@ -1,8 +1,9 @@
 //! Evidence as columns, each piece once.
 
 use lockgate_core::job::Evidence;
+use lockgate_sql::codes;
 
-use crate::conn::Param;
+use crate::conn::SqlParam;
 
 /// How many of the latest pieces a new one is compared with. Changes of one call mostly name the same.
 const COMPARED: usize = 8;
@@ -40,11 +41,11 @@ impl<'a> Proofs<'a> {
     }
 
     /// The first nine parameters of every statement that checks evidence.
-    pub(super) fn params(&self, now: Option<i64>, shard: i64) -> Vec<Param<'a>> {
-        let column = |of: fn(&'a Evidence) -> Option<&'a str>| -> Param<'a> {
+    pub(super) fn params(&self, now: Option<i64>, shard: i64) -> Vec<SqlParam<'a>> {
+        let column = |of: fn(&'a Evidence) -> Option<&'a str>| -> SqlParam<'a> {
             Box::new(self.pieces.iter().map(|piece| of(piece)).collect::<Vec<_>>())
         };
-        let numbers = |of: fn(&Evidence) -> i64| -> Param<'a> {
+        let numbers = |of: fn(&Evidence) -> i64| -> SqlParam<'a> {
             Box::new(self.pieces.iter().map(|piece| of(piece)).collect::<Vec<_>>())
         };
         vec![
@@ -53,7 +54,7 @@ impl<'a> Proofs<'a> {
             column(|piece| session(piece).map(|(name, _)| name).or_else(|| Some(parent(piece)?.0))),
             numbers(|piece| match parent(piece) {
                 Some((_, version)) => version,
-                None => session(piece).map_or(0, |(_, epoch)| crate::row::stored(epoch)),
+                None => session(piece).map_or(0, |(_, epoch)| codes::stored(epoch)),
             }),
             column(|piece| match piece {
                 Evidence::Allowed { policy, .. } | Evidence::InForce(policy) => Some(policy),

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::plan::Item;
-use crate::run_sheet::RunSheet;
+use crate::encoded_run_step::EncodedRunStep;
 
-pub(super) struct Step<'a> {
+pub(super) struct PlannedStep<'a> {
     /// Which of the calls that take steps it belongs to.
     pub(super) call: usize,
-    pub(super) sheet: &'a RunSheet,
+    pub(super) sheet: &'a EncodedRunStep,
     /// The births of its jobs. What they need, a free id and the policy in force, is asked for with the heads; nothing else is
     /// proven.
     pub(super) births: Vec<Item<'a>>,
@@ -17,29 +17,29 @@ pub(super) struct Step<'a> {
 /// Steps of one wave share no run, no key and no job, so a wave can be written by statements over all of it.
 #[derive(Default)]
 pub(super) struct RunPlan<'a> {
-    pub(super) steps: Vec<Step<'a>>,
+    pub(super) steps: Vec<PlannedStep<'a>>,
     /// Places of steps.
     pub(super) waves: Vec<Vec<usize>>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-enum Claim<'a> {
+enum RunWaveKey<'a> {
     Run(&'a str),
     Key(&'a str, &'a str),
     Job(&'a str),
 }
 
-fn claims(sheet: &RunSheet) -> impl Iterator<Item = Claim<'_>> {
-    let key = sheet.key().map(|(tenant, key)| Claim::Key(tenant, key));
-    let jobs = sheet.jobs.iter().map(|job| Claim::Job(job.id().as_str()));
-    [Claim::Run(sheet.id())].into_iter().chain(key).chain(jobs)
+fn claims(sheet: &EncodedRunStep) -> impl Iterator<Item = RunWaveKey<'_>> {
+    let key = sheet.key().map(|(tenant, key)| RunWaveKey::Key(tenant, key));
+    let jobs = sheet.jobs.iter().map(|job| RunWaveKey::Job(job.id().as_str()));
+    [RunWaveKey::Run(sheet.id())].into_iter().chain(key).chain(jobs)
 }
 
 impl<'a> RunPlan<'a> {
-    pub(super) fn of(calls: impl Iterator<Item = &'a [RunSheet]>) -> Self {
+    pub(super) fn of(calls: impl Iterator<Item = &'a [EncodedRunStep]>) -> Self {
         let mut plan = Self::default();
         // The first wave that is free of a claim. Looked up, never walked through.
-        let mut free: HashMap<Claim<'a>, usize> = HashMap::new();
+        let mut free: HashMap<RunWaveKey<'a>, usize> = HashMap::new();
         for (call, sheets) in calls.enumerate() {
             // Runs and jobs are numbered wave by wave, so the steps of one call go forward only.
             let mut from = 0;
@@ -52,7 +52,7 @@ impl<'a> RunPlan<'a> {
                 }
                 plan.waves[wave].push(plan.steps.len());
                 let births = sheet.jobs.iter().map(|sheet| Item { call, sheet, proof: 0 }).collect();
-                plan.steps.push(Step { call, sheet, births });
+                plan.steps.push(PlannedStep { call, sheet, births });
             }
         }
         plan

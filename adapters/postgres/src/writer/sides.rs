@@ -7,15 +7,15 @@ use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{DeadLetter, Duty};
 use lockgate_core::request::ChildOf;
 
-use crate::conn::{Call, Param};
-use crate::error::Fault;
-use crate::run_sheet::RunSheet;
-use crate::sheet::Sheet;
+use crate::conn::{SqlCall, SqlParam};
+use crate::encoded_change::EncodedChange;
+use crate::encoded_run_step::EncodedRunStep;
+use crate::error::StatementError;
 
 /// The effect of a whole group: what begins and ends within it leaves nothing.
 #[derive(Default)]
 pub(super) struct Sides<'a> {
-    letters: BTreeMap<&'a str, Letter<'a>>,
+    letters: BTreeMap<&'a str, DeadLetterChange<'a>>,
     changes: usize,
     duties: BTreeMap<(Duty, JobSeq), (&'a str, bool)>,
     audit: Vec<&'a AuditEntry>,
@@ -23,21 +23,21 @@ pub(super) struct Sides<'a> {
     outbox: Vec<[&'a str; 3]>,
     /// Job and run.
     parts: Vec<[&'a str; 2]>,
-    news: Vec<News<'a>>,
+    news: Vec<RunNotice<'a>>,
     children: Vec<(&'a ChildOf, JobSeq, &'a str)>,
     /// By tenant and key; the last one of a group stands.
     memos: BTreeMap<[&'a str; 2], (&'a str, JobSeq, u64)>,
 }
 
 /// what a run is told, of a job or of a run inside of it.
-struct News<'a> {
+struct RunNotice<'a> {
     run: &'a str,
     job: Option<(&'a str, JobSeq)>,
     child: Option<&'a str>,
 }
 
 #[derive(Default)]
-struct Letter<'a> {
+struct DeadLetterChange<'a> {
     dropped: bool,
     /// With its place among the changes: the newest is listed first.
     kept: Option<(usize, &'a DeadLetter)>,
@@ -45,11 +45,11 @@ struct Letter<'a> {
 
 impl<'a> Sides<'a> {
     /// Called in the order of the changes.
-    pub(super) fn add(&mut self, sheet: &'a Sheet, seq: JobSeq) {
+    pub(super) fn add(&mut self, sheet: &'a EncodedChange, seq: JobSeq) {
         let id = sheet.id().as_str();
         self.changes += 1;
         if sheet.drops_letter() {
-            self.letters.insert(id, Letter { dropped: true, kept: None });
+            self.letters.insert(id, DeadLetterChange { dropped: true, kept: None });
         }
         if let Some(letter) = &sheet.transition().dead_letter {
             self.letters.entry(id).or_default().kept = Some((self.changes, letter));
@@ -61,7 +61,7 @@ impl<'a> Sides<'a> {
         if let Some(part) = &sheet.job().request.run {
             let run = part.run.as_str();
             self.parts.extend(sheet.is_birth().then_some([id, run]));
-            let told = sheet.transition().tells_its_run().then_some(News { run, job: Some((id, seq)), child: None });
+            let told = sheet.transition().tells_its_run().then_some(RunNotice { run, job: Some((id, seq)), child: None });
             self.news.extend(told);
         }
         if let Some((key, for_ms)) = sheet.transition().memoises() {
@@ -70,21 +70,21 @@ impl<'a> Sides<'a> {
     }
 
     /// Of an accepted step, with numbers for its jobs.
-    pub(super) fn add_step(&mut self, sheet: &'a RunSheet, seqs: &[JobSeq]) {
+    pub(super) fn add_step(&mut self, sheet: &'a EncodedRunStep, seqs: &[JobSeq]) {
         self.audit.extend(&sheet.audit);
         for (job, seq) in sheet.jobs.iter().zip(seqs) {
             self.add(job, *seq);
         }
         if let Some(parent) = sheet.head.parent.as_ref().filter(|_| sheet.head.state.is_over()) {
-            self.news.push(News { run: parent.run.as_str(), job: None, child: Some(sheet.id()) });
+            self.news.push(RunNotice { run: parent.run.as_str(), job: None, child: Some(sheet.id()) });
         }
     }
 
-    pub(super) fn calls(&self, now: Option<i64>, shard: i64) -> Result<Vec<Call<'a>>, Fault> {
+    pub(super) fn calls(&self, now: Option<i64>, shard: i64) -> Result<Vec<SqlCall<'a>>, StatementError> {
         let mut calls = Vec::new();
         let dropped: Vec<&str> = self.letters.iter().filter(|(_, letter)| letter.dropped).map(|(id, _)| *id).collect();
         if !dropped.is_empty() {
-            calls.push(Call {
+            calls.push(SqlCall {
                 sql: include_str!("../../queries/drop_letters.sql"),
                 params: vec![Box::new(dropped), Box::new(shard)],
             });
@@ -101,12 +101,12 @@ impl<'a> Sides<'a> {
             calls.extend(self.duty_call(begins, sql));
         }
         if !self.audit.is_empty() {
-            calls.push(Call { sql: KEEP_AUDIT, params: audit_columns(&self.audit) });
+            calls.push(SqlCall { sql: KEEP_AUDIT, params: audit_columns(&self.audit) });
         }
         if !self.outbox.is_empty() {
-            let column = |at: usize| -> Param<'a> { Box::new(self.outbox.iter().map(|row| row[at]).collect::<Vec<_>>()) };
-            let params: Vec<Param<'a>> = vec![Box::new(now), column(0), column(1), column(2)];
-            calls.push(Call { sql: include_str!("../../queries/keep_outbox.sql"), params });
+            let column = |at: usize| -> SqlParam<'a> { Box::new(self.outbox.iter().map(|row| row[at]).collect::<Vec<_>>()) };
+            let params: Vec<SqlParam<'a>> = vec![Box::new(now), column(0), column(1), column(2)];
+            calls.push(SqlCall { sql: include_str!("../../queries/keep_outbox.sql"), params });
         }
         calls.extend(self.part_call());
         calls.extend(self.news_call(now));
@@ -115,14 +115,14 @@ impl<'a> Sides<'a> {
         Ok(calls)
     }
 
-    fn part_call(&self) -> Option<Call<'a>> {
-        let column = |at: usize| -> Param<'a> { Box::new(self.parts.iter().map(|row| row[at]).collect::<Vec<_>>()) };
+    fn part_call(&self) -> Option<SqlCall<'a>> {
+        let column = |at: usize| -> SqlParam<'a> { Box::new(self.parts.iter().map(|row| row[at]).collect::<Vec<_>>()) };
         let sql = include_str!("../../queries/keep_run_jobs.sql");
-        (!self.parts.is_empty()).then(|| Call { sql, params: vec![column(0), column(1)] })
+        (!self.parts.is_empty()).then(|| SqlCall { sql, params: vec![column(0), column(1)] })
     }
 
-    fn news_call(&self, now: Option<i64>) -> Option<Call<'a>> {
-        let params: Vec<Param<'a>> = vec![
+    fn news_call(&self, now: Option<i64>) -> Option<SqlCall<'a>> {
+        let params: Vec<SqlParam<'a>> = vec![
             Box::new(now),
             Box::new(self.news.iter().map(|news| news.run).collect::<Vec<_>>()),
             Box::new(self.news.iter().map(|news| news.job.map(|(id, _)| id)).collect::<Vec<_>>()),
@@ -130,21 +130,21 @@ impl<'a> Sides<'a> {
             Box::new(self.news.iter().map(|news| news.child).collect::<Vec<_>>()),
         ];
         let sql = include_str!("../../queries/keep_news.sql");
-        (!self.news.is_empty()).then_some(Call { sql, params })
+        (!self.news.is_empty()).then_some(SqlCall { sql, params })
     }
 
-    fn child_call(&self) -> Option<Call<'a>> {
-        let params: Vec<Param<'a>> = vec![
+    fn child_call(&self) -> Option<SqlCall<'a>> {
+        let params: Vec<SqlParam<'a>> = vec![
             Box::new(self.children.iter().map(|(of, ..)| of.parent.as_str()).collect::<Vec<_>>()),
             Box::new(self.children.iter().map(|(of, ..)| i64::from(of.life)).collect::<Vec<_>>()),
             Box::new(self.children.iter().map(|(_, seq, _)| seq.0).collect::<Vec<_>>()),
             Box::new(self.children.iter().map(|(.., id)| *id).collect::<Vec<_>>()),
         ];
-        (!self.children.is_empty()).then_some(Call { sql: include_str!("../../queries/keep_children.sql"), params })
+        (!self.children.is_empty()).then_some(SqlCall { sql: include_str!("../../queries/keep_children.sql"), params })
     }
 
-    fn memo_call(&self, now: Option<i64>) -> Option<Call<'a>> {
-        let params: Vec<Param<'a>> = vec![
+    fn memo_call(&self, now: Option<i64>) -> Option<SqlCall<'a>> {
+        let params: Vec<SqlParam<'a>> = vec![
             Box::new(now),
             Box::new(self.memos.keys().map(|key| key[0]).collect::<Vec<_>>()),
             Box::new(self.memos.keys().map(|key| key[1]).collect::<Vec<_>>()),
@@ -153,19 +153,19 @@ impl<'a> Sides<'a> {
             Box::new(self.memos.values().map(|(.., life)| i64::try_from(*life).unwrap_or(i64::MAX)).collect::<Vec<_>>()),
         ];
         let sql = include_str!("../../queries/keep_memos.sql");
-        (!self.memos.is_empty()).then_some(Call { sql, params })
+        (!self.memos.is_empty()).then_some(SqlCall { sql, params })
     }
 
-    fn duty_call(&self, begins: bool, sql: &'static str) -> Option<Call<'a>> {
+    fn duty_call(&self, begins: bool, sql: &'static str) -> Option<SqlCall<'a>> {
         let duties: Vec<_> = self.duties.iter().filter(|(_, (_, now))| *now == begins).collect();
-        let mut params: Vec<Param<'a>> = vec![
+        let mut params: Vec<SqlParam<'a>> = vec![
             Box::new(duties.iter().map(|((duty, _), _)| duty.as_str()).collect::<Vec<_>>()),
             Box::new(duties.iter().map(|((_, seq), _)| seq.0).collect::<Vec<_>>()),
         ];
         if begins {
             params.push(Box::new(duties.iter().map(|(_, (id, _))| *id).collect::<Vec<_>>()));
         }
-        (!duties.is_empty()).then_some(Call { sql, params })
+        (!duties.is_empty()).then_some(SqlCall { sql, params })
     }
 
     pub(super) fn rows(&self) -> u64 {
@@ -177,8 +177,8 @@ impl<'a> Sides<'a> {
 
 pub(crate) const KEEP_AUDIT: &str = include_str!("../../queries/keep_audit.sql");
 
-pub(crate) fn audit_columns<'a>(entries: &[&'a AuditEntry]) -> Vec<Param<'a>> {
-    let column = |of: fn(&'a AuditEntry) -> &'a str| -> Param<'a> {
+pub(crate) fn audit_columns<'a>(entries: &[&'a AuditEntry]) -> Vec<SqlParam<'a>> {
+    let column = |of: fn(&'a AuditEntry) -> &'a str| -> SqlParam<'a> {
         Box::new(entries.iter().map(|entry| of(entry)).collect::<Vec<_>>())
     };
     vec![
@@ -191,12 +191,12 @@ pub(crate) fn audit_columns<'a>(entries: &[&'a AuditEntry]) -> Vec<Param<'a>> {
     ]
 }
 
-fn keep_letters<'a>(letters: &[&'a DeadLetter], shard: i64) -> Result<Call<'a>, Fault> {
-    let column = |of: fn(&'a DeadLetter) -> &'a str| -> Param<'a> {
+fn keep_letters<'a>(letters: &[&'a DeadLetter], shard: i64) -> Result<SqlCall<'a>, StatementError> {
+    let column = |of: fn(&'a DeadLetter) -> &'a str| -> SqlParam<'a> {
         Box::new(letters.iter().map(|letter| of(letter)).collect::<Vec<_>>())
     };
     let texts = letters.iter().map(serde_json::to_string).collect::<Result<Vec<String>, _>>()?;
-    let params: Vec<Param<'a>> = vec![
+    let params: Vec<SqlParam<'a>> = vec![
         Box::new(shard),
         column(|letter| letter.job_id.as_str()),
         column(|letter| letter.tenant.as_str()),
@@ -205,5 +205,5 @@ fn keep_letters<'a>(letters: &[&'a DeadLetter], shard: i64) -> Result<Call<'a>, 
         column(|letter| letter.reason.as_str()),
         Box::new(texts),
     ];
-    Ok(Call { sql: include_str!("../../queries/keep_letters.sql"), params })
+    Ok(SqlCall { sql: include_str!("../../queries/keep_letters.sql"), params })
 }

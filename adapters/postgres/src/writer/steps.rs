@@ -13,18 +13,18 @@ use lockgate_ports::store::RunRefusal;
 use tokio_postgres::Row;
 
 use super::plan::Item;
-use super::run_plan::Step;
-use super::transaction::{Stop, Transaction};
+use super::run_plan::PlannedStep;
+use super::transaction::{Transaction, TxStop};
 use super::{births, run_calls};
-use crate::conn::Call;
-use crate::error::Fault;
+use crate::conn::SqlCall;
+use crate::error::StatementError;
 use crate::row::{bytes, get};
 
 /// What became of a step: numbers for its jobs, or why it was refused.
-pub(super) type Stepped = Result<Vec<JobSeq>, RunRefusal>;
+pub(super) type StepResult = Result<Vec<JobSeq>, RunRefusal>;
 
 /// What the first sending of a wave found.
-struct Found {
+struct RunHeads {
     /// Versions of the heads there are, and whether they are over.
     heads: BTreeMap<String, (i64, bool)>,
     /// Runs that got their key.
@@ -38,9 +38,9 @@ struct Found {
 }
 
 impl<'a> Transaction<'_, 'a> {
-    pub(super) async fn take_steps(&mut self, wave: &[usize]) -> Result<(), Stop> {
+    pub(super) async fn take_steps(&mut self, wave: &[usize]) -> Result<(), TxStop> {
         let run_plan = self.run_plan;
-        let steps: Vec<&Step<'a>> = wave.iter().map(|place| &run_plan.steps[*place]).collect();
+        let steps: Vec<&PlannedStep<'a>> = wave.iter().map(|place| &run_plan.steps[*place]).collect();
         let mut found = self.ask_for(&steps).await?;
         let missing: Vec<(&str, &str)> = steps.iter().filter_map(|step| unkeyed(step, &found)).collect();
         let owners = self.key_owners(&missing).await?;
@@ -60,7 +60,7 @@ impl<'a> Transaction<'_, 'a> {
     }
 
     /// A run that begins, ends or goes on again changes what its tenant has.
-    fn count_runs(&mut self, found: &Found, accepted: &[&Step<'a>]) {
+    fn count_runs(&mut self, found: &RunHeads, accepted: &[&PlannedStep<'a>]) {
         for sheet in accepted.iter().map(|step| step.sheet) {
             let was_live = found.heads.get(sheet.id()).is_some_and(|(_, over)| !over);
             let change = i64::from(!sheet.head.state.is_over()) - i64::from(was_live);
@@ -70,10 +70,10 @@ impl<'a> Transaction<'_, 'a> {
         }
     }
 
-    async fn ask_for(&mut self, steps: &[&Step<'a>]) -> Result<Found, Stop> {
+    async fn ask_for(&mut self, steps: &[&PlannedStep<'a>]) -> Result<RunHeads, TxStop> {
         let now = self.options.now();
-        let starts: Vec<&Step<'a>> = steps.iter().copied().filter(|step| step.sheet.is_start()).collect();
-        let keyed: Vec<&Step<'a>> = starts.iter().copied().filter(|step| step.sheet.key.is_some()).collect();
+        let starts: Vec<&PlannedStep<'a>> = steps.iter().copied().filter(|step| step.sheet.is_start()).collect();
+        let keyed: Vec<&PlannedStep<'a>> = starts.iter().copied().filter(|step| step.sheet.key.is_some()).collect();
         let ids: Vec<&str> = steps.iter().flat_map(|step| &step.births).map(|birth| birth.sheet.id().as_str()).collect();
         let mut calls = vec![
             run_calls::lock(steps),
@@ -87,14 +87,14 @@ impl<'a> Transaction<'_, 'a> {
         let mut answered = self.send(calls, false).await?.into_iter();
         let mut next = || answered.next().unwrap_or_default();
         let head = |row: &Row| Ok((get(row, 0)?, (get(row, 1)?, get(row, 2)?)));
-        let heads = next().iter().map(head).collect::<Result<_, Fault>>()?;
+        let heads = next().iter().map(head).collect::<Result<_, StatementError>>()?;
         let (keyed, begun, taken) = (names(&next())?, names(&next())?, names(&next())?);
-        let numbers = next().iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>, Fault>>()?;
+        let numbers = next().iter().map(|row| get(row, 0)).collect::<Result<Vec<i64>, StatementError>>()?;
         let policy = next().first().map(|row| get::<String>(row, 0)).transpose()?;
-        Ok(Found { heads, keyed, begun, taken, policy, numbers: numbers.into_iter() })
+        Ok(RunHeads { heads, keyed, begun, taken, policy, numbers: numbers.into_iter() })
     }
 
-    async fn key_owners(&mut self, keys: &[(&str, &str)]) -> Result<BTreeMap<(String, String), RunRefusal>, Stop> {
+    async fn key_owners(&mut self, keys: &[(&str, &str)]) -> Result<BTreeMap<(String, String), RunRefusal>, TxStop> {
         if keys.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -104,11 +104,11 @@ impl<'a> Transaction<'_, 'a> {
             let taken = RunRefusal::Taken { run: get::<&str>(row, 2)?.into(), hash: RequestHash(bytes(row, 3)?) };
             Ok(((get(row, 0)?, get(row, 1)?), taken))
         };
-        Ok(rows.iter().map(owner).collect::<Result<_, Fault>>()?)
+        Ok(rows.iter().map(owner).collect::<Result<_, StatementError>>()?)
     }
 
-    /// Nobody has seen what a refused start had taken.
-    fn give_back(&mut self, steps: &[&Step<'a>], found: &Found, accepted: &[&Step<'a>]) {
+    /// What a refused start had taken was never visible.
+    fn give_back(&mut self, steps: &[&PlannedStep<'a>], found: &RunHeads, accepted: &[&PlannedStep<'a>]) {
         let kept: BTreeSet<&str> = accepted.iter().map(|step| step.sheet.id()).collect();
         let starts = steps.iter().map(|step| step.sheet).filter(|sheet| sheet.is_start() && !kept.contains(sheet.id()));
         let (mut begun, mut keys) = (Vec::new(), Vec::new());
@@ -119,11 +119,11 @@ impl<'a> Transaction<'_, 'a> {
         self.waiting.extend(run_calls::forget(begun, &keys));
     }
 
-    fn write_steps(&mut self, wave: &[usize], accepted: &[&Step<'a>]) {
+    fn write_steps(&mut self, wave: &[usize], accepted: &[&PlannedStep<'a>]) {
         let run_plan = self.run_plan;
         let now = self.options.now();
-        let moved: Vec<&Step<'a>> = accepted.iter().copied().filter(|step| !step.sheet.is_start()).collect();
-        let mut calls: Vec<Call<'a>> = Vec::new();
+        let moved: Vec<&PlannedStep<'a>> = accepted.iter().copied().filter(|step| !step.sheet.is_start()).collect();
+        let mut calls: Vec<SqlCall<'a>> = Vec::new();
         calls.extend((!moved.is_empty()).then(|| run_calls::move_on(now, &moved)));
         calls.extend(run_calls::write_nodes(accepted));
         calls.extend(run_calls::forget_heard(accepted));
@@ -151,11 +151,11 @@ impl<'a> Transaction<'_, 'a> {
     }
 }
 
-fn unkeyed<'a>(step: &Step<'a>, found: &Found) -> Option<(&'a str, &'a str)> {
+fn unkeyed<'a>(step: &PlannedStep<'a>, found: &RunHeads) -> Option<(&'a str, &'a str)> {
     step.sheet.key().filter(|_| !found.keyed.contains(step.sheet.id()))
 }
 
-fn refusal(step: &Step<'_>, found: &Found, owners: &BTreeMap<(String, String), RunRefusal>) -> Option<RunRefusal> {
+fn refusal(step: &PlannedStep<'_>, found: &RunHeads, owners: &BTreeMap<(String, String), RunRefusal>) -> Option<RunRefusal> {
     let sheet = step.sheet;
     if let Some((tenant, key)) = unkeyed(step, found) {
         // An owner that is gone is a conflict.
@@ -180,6 +180,6 @@ fn allowing<'b>(birth: &'b Item<'_>) -> Option<&'b str> {
     }
 }
 
-fn names(rows: &[Row]) -> Result<BTreeSet<String>, Fault> {
+fn names(rows: &[Row]) -> Result<BTreeSet<String>, StatementError> {
     rows.iter().map(|row| get(row, 0)).collect()
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use lockgate_core::ids::{JobId, TenantId};
 use lockgate_core::request::RequestHash;
-use lockgate_ports::{ChangeError, Taken};
+use lockgate_ports::{ChangeError, DuplicateJob};
+use lockgate_sql::codes;
 
 use crate::conn::Conn;
-use crate::error::Fault;
-use crate::row::{self, bytes, get};
-use crate::sheet::Sheet;
+use crate::encoded_change::EncodedChange;
+use crate::error::StatementError;
+use crate::row::{bytes, get};
 
 /// What was in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +20,10 @@ pub(super) enum InTheWay {
 }
 
 /// One answer for each refused birth, in their order. An owner that is gone is a conflict.
-pub(super) async fn owners(conn: &mut Conn, refused: &[(&Sheet, InTheWay)]) -> Result<Vec<ChangeError>, Fault> {
+pub(super) async fn owners(
+    conn: &mut Conn,
+    refused: &[(&EncodedChange, InTheWay)],
+) -> Result<Vec<ChangeError>, StatementError> {
     let (mut tenants, mut keys) = (Vec::new(), Vec::new());
     for (sheet, _) in refused.iter().filter(|(_, way)| *way == InTheWay::Key) {
         if let Some((tenant, key)) = sheet.key() {
@@ -42,19 +46,19 @@ pub(super) async fn owners(conn: &mut Conn, refused: &[(&Sheet, InTheWay)]) -> R
     let ids: Vec<&str> = wanted.iter().flatten().map(String::as_str).collect();
     let mut found = BTreeMap::new();
     for row in conn.rows(include_str!("../../queries/owner_by_id.sql"), &[&ids]).await? {
-        let owner = Taken {
+        let owner = DuplicateJob {
             job_id: JobId::from(get::<&str>(&row, 0)?),
             tenant: TenantId::from(get::<&str>(&row, 1)?),
             hash: RequestHash(bytes(&row, 2)?),
-            state: row::state(get(&row, 3)?)?,
+            state: codes::state(get(&row, 3)?)?,
             by_key: false,
         };
         found.insert(get::<String>(&row, 0)?, owner);
     }
-    let answer = |(id, (_, way)): (Option<String>, &(&Sheet, InTheWay))| {
+    let answer = |(id, (_, way)): (Option<String>, &(&EncodedChange, InTheWay))| {
         let owner = id.and_then(|id| found.get(&id).cloned());
         let by_key = *way == InTheWay::Key;
-        owner.map_or(ChangeError::Conflict, |owner| ChangeError::Taken(Box::new(Taken { by_key, ..owner })))
+        owner.map_or(ChangeError::Conflict, |owner| ChangeError::Taken(Box::new(DuplicateJob { by_key, ..owner })))
     };
     Ok(wanted.into_iter().zip(refused).map(answer).collect())
 }

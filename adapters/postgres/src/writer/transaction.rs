@@ -11,59 +11,59 @@ use lockgate_ports::ChangeError;
 use lockgate_ports::store::RunRefusal;
 use tokio_postgres::Row;
 
-use super::plan::{Item, Plan};
+use super::plan::{Item, WritePlan};
 use super::run_plan::RunPlan;
 use super::sides::Sides;
-use super::steps::Stepped;
+use super::steps::StepResult;
 use super::taken::{InTheWay, owners};
 use super::{births, moves, run_calls};
-use crate::conn::{Call, Conn, Param};
-use crate::error::Fault;
-use crate::options::Options;
+use crate::conn::{Conn, SqlCall, SqlParam};
+use crate::encoded_change::{EncodedChange, is_uuid_v7};
+use crate::error::StatementError;
+use crate::options::ConnectOptions;
 use crate::row::get;
-use crate::sheet::{Sheet, is_uuid_v7};
 
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ChangeOutcome {
     Moved(JobSeq),
     Refused(ChangeError),
     /// Whose it is has yet to be read.
     Taken(InTheWay),
 }
 
-const CONFLICT: Answer = Answer::Refused(ChangeError::Conflict);
+const CONFLICT: ChangeOutcome = ChangeOutcome::Refused(ChangeError::Conflict);
 
 /// A writer's row of `totals`, as it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct TotalsShard {
     pub(super) shard: i64,
     pub(super) guard: i64,
 }
 
 /// Where a transaction stopped.
-pub(super) enum Stop {
+pub(super) enum TxStop {
     /// Nothing of it is there.
-    Before(Fault),
+    Before(StatementError),
     /// COMMIT was on its way.
-    Commit(Fault),
+    Commit(StatementError),
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
+impl From<StatementError> for TxStop {
+    fn from(fault: StatementError) -> Self {
         Self::Before(fault)
     }
 }
 
 pub(super) struct Transaction<'t, 'a> {
     pub(super) conn: &'t mut Conn,
-    pub(super) options: &'t Options,
-    pub(super) place: Place,
-    pub(super) plan: &'t Plan<'a>,
+    pub(super) options: &'t ConnectOptions,
+    pub(super) place: TotalsShard,
+    pub(super) plan: &'t WritePlan<'a>,
     pub(super) run_plan: &'t RunPlan<'a>,
-    /// Set when COMMIT is sent, for whoever gives up waiting.
+    /// Set when COMMIT is sent, for a caller that gives up waiting.
     pub(super) commit_sent: &'t mut bool,
-    answers: Vec<Option<Answer>>,
+    answers: Vec<Option<ChangeOutcome>>,
     /// Calls and jobs with a refused change: what comes later may build on it.
     refused: BTreeSet<(usize, &'a str)>,
     /// Calls and jobs born in them.
@@ -71,11 +71,11 @@ pub(super) struct Transaction<'t, 'a> {
     /// Keys known to be taken, by which call that came out, and by whom: callers who want one key need not all ask.
     keys: BTreeMap<(&'a str, &'a str), (usize, Option<ChangeError>)>,
     /// What became of each step.
-    pub(super) stepped: Vec<Option<Stepped>>,
+    pub(super) stepped: Vec<Option<StepResult>>,
     /// By how much the runs of tenants that are not over change.
     pub(super) run_counts: BTreeMap<&'a str, i64>,
     /// Statements that need no answer: they go with the next sending.
-    pub(super) waiting: Vec<Call<'a>>,
+    pub(super) waiting: Vec<SqlCall<'a>>,
     begun: bool,
     pub(super) rows: u64,
 }
@@ -83,32 +83,32 @@ pub(super) struct Transaction<'t, 'a> {
 /// What a transaction is about.
 #[derive(Clone, Copy)]
 pub(super) struct Plans<'t, 'a> {
-    pub(super) jobs: &'t Plan<'a>,
+    pub(super) jobs: &'t WritePlan<'a>,
     pub(super) runs: &'t RunPlan<'a>,
 }
 
 /// What came of it: answers in the order of the items and steps, and rows written.
-pub(super) struct Outcome {
-    pub(super) answers: Vec<Answer>,
-    pub(super) stepped: Vec<Stepped>,
+pub(super) struct TxOutcome {
+    pub(super) answers: Vec<ChangeOutcome>,
+    pub(super) stepped: Vec<StepResult>,
     pub(super) rows: u64,
 }
 
 /// Names taken for births that were then refused.
 #[derive(Default)]
-struct Undo<'a> {
+struct NamesToFree<'a> {
     ids: Vec<&'a str>,
     keys: Vec<(&'a str, &'a str)>,
 }
 
 /// A statement, and how many rows it writes for each one it answers with.
-type Step<'a> = (Call<'a>, u64);
+type CountedStatement<'a> = (SqlCall<'a>, u64);
 
 impl<'t, 'a> Transaction<'t, 'a> {
     pub(super) fn new(
         conn: &'t mut Conn,
-        options: &'t Options,
-        place: Place,
+        options: &'t ConnectOptions,
+        place: TotalsShard,
         plans: Plans<'t, 'a>,
         commit_sent: &'t mut bool,
     ) -> Self {
@@ -134,7 +134,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         }
     }
 
-    pub(super) async fn run(mut self) -> Result<Outcome, Stop> {
+    pub(super) async fn run(mut self) -> Result<TxOutcome, TxStop> {
         let run_plan = self.run_plan;
         let plain = run_plan.steps.is_empty() && !self.plan.items.iter().any(|item| item.sheet.has_more());
         let last = self.plan.waves.len().saturating_sub(1);
@@ -149,10 +149,10 @@ impl<'t, 'a> Transaction<'t, 'a> {
         }
         let answers = self.answers.iter().map(|answer| answer.clone().unwrap_or(CONFLICT)).collect();
         let stepped = self.stepped.into_iter().map(|stepped| stepped.unwrap_or(Err(RunRefusal::Conflict))).collect();
-        Ok(Outcome { answers, stepped, rows: self.rows })
+        Ok(TxOutcome { answers, stepped, rows: self.rows })
     }
 
-    async fn write(&mut self, wave: &[usize], closing: bool) -> Result<(), Stop> {
+    async fn write(&mut self, wave: &[usize], closing: bool) -> Result<(), TxStop> {
         let standing = self.standing(wave);
         let places: BTreeMap<&str, usize> =
             standing.iter().map(|place| (self.plan.items[*place].sheet.id().as_str(), *place)).collect();
@@ -169,12 +169,12 @@ impl<'t, 'a> Transaction<'t, 'a> {
             steps.extend(self.admit(&births, &places).await?);
         }
         steps.extend(self.moving(&moves));
-        let (calls, weights): (Vec<Call<'a>>, Vec<u64>) = steps.into_iter().unzip();
+        let (calls, weights): (Vec<SqlCall<'a>>, Vec<u64>) = steps.into_iter().unzip();
         let answered = self.send(calls, closing).await?;
         for (rows, weight) in answered.iter().zip(weights) {
             let recorded = self.record(rows, weight, &places);
             // What cannot be read of an answer to a COMMIT was committed nevertheless.
-            recorded.map_err(|fault| if closing { Stop::Commit(fault) } else { Stop::Before(fault) })?;
+            recorded.map_err(|fault| if closing { TxStop::Commit(fault) } else { TxStop::Before(fault) })?;
         }
         for place in &standing {
             self.settle(*place);
@@ -186,16 +186,16 @@ impl<'t, 'a> Transaction<'t, 'a> {
     }
 
     /// Within one call the owner is read anew: the call may have moved it.
-    fn known_key(&self, item: &Item<'a>) -> Option<Answer> {
+    fn known_key(&self, item: &Item<'a>) -> Option<ChangeOutcome> {
         let (call, owner) = self.keys.get(&item.sheet.key()?)?;
-        let known = owner.clone().filter(|_| *call != item.call).map(Answer::Refused);
-        Some(known.unwrap_or(Answer::Taken(InTheWay::Key)))
+        let known = owner.clone().filter(|_| *call != item.call).map(ChangeOutcome::Refused);
+        Some(known.unwrap_or(ChangeOutcome::Taken(InTheWay::Key)))
     }
 
     /// Before a later wave can move them.
-    async fn find_owners(&mut self, wave: &[usize]) -> Result<(), Stop> {
+    async fn find_owners(&mut self, wave: &[usize]) -> Result<(), TxStop> {
         let taken = |place: &usize| match self.answers[*place] {
-            Some(Answer::Taken(way)) => Some((*place, (self.plan.items[*place].sheet, way))),
+            Some(ChangeOutcome::Taken(way)) => Some((*place, (self.plan.items[*place].sheet, way))),
             _ => None,
         };
         let (places, refused): (Vec<usize>, Vec<_>) = wave.iter().filter_map(taken).unzip();
@@ -203,10 +203,10 @@ impl<'t, 'a> Transaction<'t, 'a> {
             let found = owners(self.conn, &refused).await?;
             for (place, error) in places.into_iter().zip(found) {
                 let item = &self.plan.items[place];
-                if let (Some(key), Some(Answer::Taken(InTheWay::Key))) = (item.sheet.key(), &self.answers[place]) {
+                if let (Some(key), Some(ChangeOutcome::Taken(InTheWay::Key))) = (item.sheet.key(), &self.answers[place]) {
                     self.keys.insert(key, (item.call, Some(error.clone())));
                 }
-                self.answers[place] = Some(Answer::Refused(error));
+                self.answers[place] = Some(ChangeOutcome::Refused(error));
             }
         }
         Ok(())
@@ -234,7 +234,11 @@ impl<'t, 'a> Transaction<'t, 'a> {
     }
 
     /// Births whose id or key may be taken: both are taken first, or given back.
-    async fn admit(&mut self, births: &[&Item<'a>], places: &BTreeMap<&str, usize>) -> Result<Vec<Step<'a>>, Stop> {
+    async fn admit(
+        &mut self,
+        births: &[&Item<'a>],
+        places: &BTreeMap<&str, usize>,
+    ) -> Result<Vec<CountedStatement<'a>>, TxStop> {
         let keyed: Vec<(&Item<'a>, &'a str)> =
             births.iter().filter_map(|item| item.sheet.key().map(|(_, key)| (*item, key))).collect();
         let twins: Vec<&str> = births.iter().map(|item| item.sheet.id().as_str()).filter(|id| is_uuid_v7(id)).collect();
@@ -247,8 +251,8 @@ impl<'t, 'a> Transaction<'t, 'a> {
         let mut answered = self.send(calls, false).await?;
         let seqs: BTreeMap<String, i64> = named_rows(&answered.pop().unwrap_or_default())?;
         let keys = answered.pop().unwrap_or_default();
-        let keys: BTreeSet<&str> = keys.iter().map(|row| get(row, 0)).collect::<Result<_, Fault>>()?;
-        let (mut live, mut ended, mut undo) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()), Undo::default());
+        let keys: BTreeSet<&str> = keys.iter().map(|row| get(row, 0)).collect::<Result<_, StatementError>>()?;
+        let (mut live, mut ended, mut undo) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()), NamesToFree::default());
         for item in births {
             let id = item.sheet.id().as_str();
             let has_key = item.sheet.key().is_none() || keys.contains(id);
@@ -262,14 +266,15 @@ impl<'t, 'a> Transaction<'t, 'a> {
                     undo.ids.extend(seq.map(|_| id));
                     undo.keys.extend(item.sheet.key().filter(|_| has_key));
                     if let Some(place) = places.get(id) {
-                        self.answers[*place] = Some(Answer::Taken(if has_key { InTheWay::Id } else { InTheWay::Key }));
+                        self.answers[*place] =
+                            Some(ChangeOutcome::Taken(if has_key { InTheWay::Id } else { InTheWay::Key }));
                     }
                 }
             }
         }
         self.rows += (live.0.len() + ended.0.len() + keys.len()) as u64;
         let forgotten = births::forget(&undo.ids, &undo.keys).into_iter();
-        let mut steps: Vec<Step<'a>> = forgotten.map(|call| (call, 0)).collect();
+        let mut steps: Vec<CountedStatement<'a>> = forgotten.map(|call| (call, 0)).collect();
         if !live.0.is_empty() {
             steps.push((births::enter_hot(self.params(), &live.0, live.1), 1));
         }
@@ -279,12 +284,12 @@ impl<'t, 'a> Transaction<'t, 'a> {
         Ok(steps)
     }
 
-    fn moving(&self, moves: &[&Item<'a>]) -> Vec<Step<'a>> {
+    fn moving(&self, moves: &[&Item<'a>]) -> Vec<CountedStatement<'a>> {
         let pick =
             |wanted: &dyn Fn(&Item<'a>) -> bool| moves.iter().copied().filter(|item| wanted(item)).collect::<Vec<_>>();
         let ends = |item: &Item<'a>| item.sheet.job().state().is_terminal();
         let old = |item: &Item<'a>| item.sheet.may_have_ended();
-        let mut steps: Vec<Step<'a>> = Vec::new();
+        let mut steps: Vec<CountedStatement<'a>> = Vec::new();
         let on = pick(&|item| !ends(item));
         if !on.is_empty() {
             steps.push((moves::move_on(self.params(), &on), 1));
@@ -304,11 +309,11 @@ impl<'t, 'a> Transaction<'t, 'a> {
         steps
     }
 
-    fn record(&mut self, rows: &[Row], weight: u64, places: &BTreeMap<&str, usize>) -> Result<(), Fault> {
+    fn record(&mut self, rows: &[Row], weight: u64, places: &BTreeMap<&str, usize>) -> Result<(), StatementError> {
         let mut tallied = BTreeSet::new();
         for row in rows {
             if let Some(place) = places.get(get::<&str>(row, 0)?) {
-                self.answers[*place] = Some(Answer::Moved(JobSeq(get(row, 1)?)));
+                self.answers[*place] = Some(ChangeOutcome::Moved(JobSeq(get(row, 1)?)));
                 tallied.extend(tallied_tenant(self.plan.items[*place].sheet, weight));
             }
         }
@@ -320,22 +325,22 @@ impl<'t, 'a> Transaction<'t, 'a> {
     fn settle(&mut self, place: usize) {
         let item = &self.plan.items[place];
         let name = (item.call, item.sheet.id().as_str());
-        let usual = if item.sheet.is_birth() { Answer::Taken(InTheWay::Id) } else { CONFLICT };
+        let usual = if item.sheet.is_birth() { ChangeOutcome::Taken(InTheWay::Id) } else { CONFLICT };
         match self.answers[place].get_or_insert(usual) {
-            Answer::Moved(_) if item.sheet.is_birth() => {
+            ChangeOutcome::Moved(_) if item.sheet.is_birth() => {
                 self.born.insert(name);
                 self.keys.extend(item.sheet.key().map(|key| (key, (item.call, None))));
             }
-            Answer::Moved(_) => {}
-            Answer::Refused(_) | Answer::Taken(_) => drop(self.refused.insert(name)),
+            ChangeOutcome::Moved(_) => {}
+            ChangeOutcome::Refused(_) | ChangeOutcome::Taken(_) => drop(self.refused.insert(name)),
         }
     }
 
     /// What the accepted changes write besides, and COMMIT.
-    async fn finish(&mut self) -> Result<(), Stop> {
+    async fn finish(&mut self) -> Result<(), TxStop> {
         let mut sides = Sides::default();
         for (item, answer) in self.plan.items.iter().zip(&self.answers) {
-            if let Some(Answer::Moved(seq)) = answer {
+            if let Some(ChangeOutcome::Moved(seq)) = answer {
                 sides.add(item.sheet, *seq);
             }
         }
@@ -351,25 +356,25 @@ impl<'t, 'a> Transaction<'t, 'a> {
         Ok(())
     }
 
-    pub(super) fn params(&self) -> Vec<Param<'a>> {
+    pub(super) fn params(&self) -> Vec<SqlParam<'a>> {
         self.plan.proofs.params(self.options.now(), self.place.shard)
     }
 
-    /// What evidence names and nobody else may move until this transaction is over.
-    fn locks(&self) -> Vec<Call<'a>> {
+    /// What evidence names and no other transaction may move until this transaction is over.
+    fn locks(&self) -> Vec<SqlCall<'a>> {
         let proofs = &self.plan.proofs;
         let locks = [
             (include_str!("../../queries/lock_sessions.sql"), proofs.sessions()),
             (include_str!("../../queries/lock_parents.sql"), proofs.parents()),
         ];
         let named = locks.into_iter().filter(|(_, names)| !names.is_empty());
-        named.map(|(sql, names)| Call { sql, params: vec![Box::new(names)] }).collect()
+        named.map(|(sql, names)| SqlCall { sql, params: vec![Box::new(names)] }).collect()
     }
 
     /// The first sending opens the transaction and takes its locks: the writer's own row, which every activation waits for,
     /// then the sessions that evidence names, which cannot be closed or attached again meanwhile, and the jobs whose attempts
     /// submit children.
-    pub(super) async fn send(&mut self, asked: Vec<Call<'a>>, closing: bool) -> Result<Vec<Vec<Row>>, Stop> {
+    pub(super) async fn send(&mut self, asked: Vec<SqlCall<'a>>, closing: bool) -> Result<Vec<Vec<Row>>, TxStop> {
         let mut calls = std::mem::take(&mut self.waiting);
         let mut unasked = calls.len();
         calls.extend(asked);
@@ -380,7 +385,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         let locks = if opening { self.locks() } else { Vec::new() };
         unasked += locks.len();
         calls.splice(0..0, locks);
-        let Place { shard, guard } = self.place;
+        let TotalsShard { shard, guard } = self.place;
         // A division by zero is the one way to end a transaction that is portable and needs no answer.
         let begin = format!(
             "{}; SELECT 1 / (guard = {guard})::int FROM totals WHERE shard = {shard} FOR UPDATE",
@@ -392,19 +397,19 @@ impl<'t, 'a> Transaction<'t, 'a> {
         let answers = self.conn.together(opening.then_some(begin.as_str()), &calls, closing.then_some("COMMIT")).await?;
         match answers.split() {
             Ok((rows, Ok(()))) => Ok(rows.into_iter().skip(unasked).collect()),
-            Ok((_, Err(fault))) => Err(Stop::Commit(fault)),
-            Err(fault) if closing && !fault.was_refused() => Err(Stop::Commit(fault)),
-            Err(fault) => Err(Stop::Before(fault)),
+            Ok((_, Err(fault))) => Err(TxStop::Commit(fault)),
+            Err(fault) if closing && !fault.was_refused() => Err(TxStop::Commit(fault)),
+            Err(fault) => Err(TxStop::Before(fault)),
         }
     }
 }
 
 /// Whose tally a change moved. An end and a new life write two rows of the job itself.
-fn tallied_tenant(sheet: &Sheet, weight: u64) -> Option<&str> {
+fn tallied_tenant(sheet: &EncodedChange, weight: u64) -> Option<&str> {
     let counts = weight == 2 || sheet.is_birth() || sheet.result().is_some();
     counts.then(|| sheet.job().request.tenant.as_str())
 }
 
-fn named_rows(rows: &[Row]) -> Result<BTreeMap<String, i64>, Fault> {
+fn named_rows(rows: &[Row]) -> Result<BTreeMap<String, i64>, StatementError> {
     rows.iter().map(|row| Ok((get::<String>(row, 0)?, get(row, 1)?))).collect()
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
-use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
+use lockgate_conformance::store::{Spoiling, Spoilt};
+use lockgate_core::audit::{AuditAction, AuditEntry};
+use lockgate_core::job::{AttemptReport, Dispatch, Env, Input, Job, Outcome, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::OutputStep;
 use lockgate_core::pools::RoutingId;
@@ -15,10 +16,9 @@ use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::conformance::store::{Spoiling, Spoilt};
-use lockgate_ports::memory::ManualClock;
-use lockgate_ports::{Activation, Change, Clock, SnapshotKind};
-use lockgate_postgres::{Options, PostgresStore, StoreTime, migrate};
+use lockgate_model::ManualClock;
+use lockgate_ports::{Activation, Clock, JobChange, SnapshotKind};
+use lockgate_postgres::{ConnectOptions, PostgresStore, StoreTime, migrate};
 use lockgate_testbed::SharedPostgres;
 use tokio_postgres::{Client, Config, NoTls};
 
@@ -59,6 +59,14 @@ pub(crate) fn spoils(config: &Config) -> impl Fn(Spoilt) -> Spoiling + Send + Sy
                         client.execute(&sql, &[&id.as_str()]).await.unwrap();
                     }
                 }
+                Spoilt::Text { job, old, new } => {
+                    for table in ["jobs_hot", "jobs_done"] {
+                        let sql = format!(
+                            "UPDATE {table} SET life = replace(life, $2, $3), events = replace(events, $2, $3) WHERE job_id = $1"
+                        );
+                        client.execute(&sql, &[&job.as_str(), &old, &new]).await.unwrap();
+                    }
+                }
                 Spoilt::Schedule { tenant, name } => {
                     let sql = "UPDATE schedules SET body = '?' WHERE tenant = $1 AND name = $2";
                     client.execute(sql, &[&tenant.as_str(), &&*name]).await.unwrap();
@@ -81,25 +89,25 @@ impl Stage {
 
     pub(crate) async fn on(url: &str) -> Self {
         let config = place(url).await;
-        migrate(&Options::new(config.clone())).await.unwrap();
+        migrate(&ConnectOptions::new(config.clone())).await.unwrap();
         Self { config, clock: Arc::new(ManualClock::default()), limits: Limits::default() }
     }
 
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> ConnectOptions {
         let store_time = StoreTime::Given(Arc::clone(&self.clock) as Arc<dyn Clock>);
-        Options { store_time, ..Options::new(self.config.clone()) }
+        ConnectOptions { store_time, ..ConnectOptions::new(self.config.clone()) }
     }
 
     /// For tests of what is done, not of how soon: they share their machine.
-    pub(crate) fn patient(&self) -> Options {
-        Options { deadline: Duration::from_secs(20), ..self.options() }
+    pub(crate) fn patient(&self) -> ConnectOptions {
+        ConnectOptions { deadline: Duration::from_secs(20), ..self.options() }
     }
 
     pub(crate) async fn connect(&self) -> PostgresStore {
         PostgresStore::connect(self.options()).await.unwrap()
     }
 
-    pub(crate) fn births(&self, name: &str, count: usize) -> Vec<Change> {
+    pub(crate) fn births(&self, name: &str, count: usize) -> Vec<JobChange> {
         let birth = |n: usize| {
             let payload = Some(Json::trusted(format!("\"{}\"", "p".repeat(n * 97 % 500))));
             let job_id = Some(format!("{name}-{n:05}"));
@@ -108,29 +116,29 @@ impl Stage {
         (0..count).map(birth).collect()
     }
 
-    pub(crate) fn birth(&self, new: NewJob, id: &str) -> Change {
+    pub(crate) fn birth(&self, new: NewJob, id: &str) -> JobChange {
         let request = JobRequest::check(new, &Caller::new("acme", "ann"), || id.into()).unwrap();
         let hash = request.hash();
         submit(Arc::new(request), hash, &self.env(BUILTIN_ALLOW)).into()
     }
 
-    pub(crate) fn dispatch(&self, job: &Job, epoch: u64) -> Change {
+    pub(crate) fn dispatch(&self, job: &Job, epoch: u64) -> JobChange {
         let to =
             Dispatch { session: "s".into(), epoch, worker: "worker".into(), assignment: 1, routing: RoutingId::default() };
         job.next(Input::Dispatch(to), &self.env(BUILTIN_ALLOW)).unwrap().into()
     }
 
-    pub(crate) fn end(&self, job: &Job) -> Change {
+    pub(crate) fn end(&self, job: &Job) -> JobChange {
         self.report(job, OutputStep::Pass)
     }
 
     /// The result waits for the scan.
-    pub(crate) fn hold(&self, job: &Job) -> Change {
+    pub(crate) fn hold(&self, job: &Job) -> JobChange {
         self.report(job, OutputStep::Scan { hold: true })
     }
 
-    fn report(&self, job: &Job, output: OutputStep) -> Change {
-        let report = Report {
+    fn report(&self, job: &Job, output: OutputStep) -> JobChange {
+        let report = AttemptReport {
             token: job.life.attempt.token.clone(),
             started_at: None,
             outcome: Outcome::Succeeded { result: Json::trusted("1") },
@@ -139,7 +147,7 @@ impl Stage {
         job.next(Input::Reported(report), &self.env(BUILTIN_ALLOW)).unwrap().into()
     }
 
-    pub(crate) fn cancel(&self, job: &Job) -> Change {
+    pub(crate) fn cancel(&self, job: &Job) -> JobChange {
         let cancel = Input::Cancel { actor: "ann".into(), note: None };
         job.next(cancel, &self.env(BUILTIN_ALLOW)).unwrap().into()
     }
@@ -149,7 +157,7 @@ impl Stage {
             at: self.clock.now(),
             tenant: "acme".into(),
             actor: "ann".into(),
-            action: Action::PolicyActivated,
+            action: AuditAction::PolicyActivated,
             subject: id.into(),
             detail: Json::null(),
         };

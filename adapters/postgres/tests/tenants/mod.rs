@@ -6,8 +6,8 @@ use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::{RunHead, RunState};
 use lockgate_core::ids::TenantId;
 use lockgate_core::job::JobState;
-use lockgate_ports::store::{RunChange, Runs};
-use lockgate_ports::{Erased, JobQuery, Jobs, Sessions, Tenants, Trail, Usage};
+use lockgate_ports::store::{RunChange, RunStore};
+use lockgate_ports::{AuditStore, Erased, JobQuery, JobStore, Sessions, TenantStore, Usage};
 use lockgate_postgres::{PostgresStore, migrate};
 
 use crate::stage::{Stage, client, profile};

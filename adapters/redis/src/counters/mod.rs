@@ -1,6 +1,6 @@
 //! Counters that all replicas share: every question is one atomic script on the server's clock.
 
-mod link;
+mod counter_server;
 mod names;
 mod scripts;
 
@@ -9,34 +9,34 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, BreakerState, Ticket};
-use lockgate_core::rate::Rate;
+use lockgate_core::rate::{Rate, RateGrant};
 use lockgate_ports::counters::{LENGTH_LIFE, LENGTH_MAX};
 use lockgate_ports::{
-    Asked, CallOutcome, Counters, CountersAway, Grant, SEEN_LIFE, Standing, VelocityAsk, Visit, WorkersSnapshot,
+    BreakerAnswer, BreakerStanding, CallOutcome, Counters, CountersAway, SEEN_LIFE, VelocityAsk, Visit, WorkersSnapshot,
 };
 use redis::{Script, ScriptInvocation, cmd};
 
 use crate::error::ConnectError;
 use crate::options::Options;
-use crate::way::Way;
-pub(crate) use link::Link;
-pub(crate) use names::Names;
+use crate::server_client::ServerClient;
+pub(crate) use counter_server::CounterServer;
+pub(crate) use names::KeyNames;
 use scripts::SCRIPTS;
 
 /// How long the server remembers a breaker that no process asks.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 pub struct RedisCounters {
-    link: Link,
-    names: Names,
+    link: CounterServer,
+    names: KeyNames,
 }
 
 impl RedisCounters {
     /// A server that is away is no error: its counters are, until it comes. No call waits longer than `response_timeout`,
     /// and while the server is known to be away no call waits at all.
     pub async fn connect(options: &Options) -> Result<Self, ConnectError> {
-        let names = Names::of(&options.installation)?;
-        Ok(Self { link: Link::connect(Way::of(options)?, options.response_timeout).await, names })
+        let names = KeyNames::of(&options.installation)?;
+        Ok(Self { link: CounterServer::connect(ServerClient::of(options)?, options.response_timeout).await, names })
     }
 
     fn breaker<'s>(&self, script: &'s Script, name: &str, settings: &BreakerSettings) -> ScriptInvocation<'s> {
@@ -57,13 +57,17 @@ impl RedisCounters {
 
 #[async_trait]
 impl Counters for RedisCounters {
-    async fn ask(&self, breaker: &str, settings: &BreakerSettings) -> Result<(Asked, Standing), CountersAway> {
+    async fn ask(
+        &self,
+        breaker: &str,
+        settings: &BreakerSettings,
+    ) -> Result<(BreakerAnswer, BreakerStanding), CountersAway> {
         let call = self.breaker(&SCRIPTS.ask, breaker, settings);
         let (go, epoch, probe, again_ms, state, failures, left_ms): (bool, u64, u64, u64, String, u32, u64) =
             self.run(call).await?;
         let asked = match go {
-            true => Asked::Go(Ticket { epoch, probe }),
-            false => Asked::Refused { again_in: Duration::from_millis(again_ms) },
+            true => BreakerAnswer::Go(Ticket { epoch, probe }),
+            false => BreakerAnswer::Refused { again_in: Duration::from_millis(again_ms) },
         };
         Ok((asked, standing((state, failures, left_ms))))
     }
@@ -74,13 +78,13 @@ impl Counters for RedisCounters {
         settings: &BreakerSettings,
         ticket: Ticket,
         outcome: CallOutcome,
-    ) -> Result<Standing, CountersAway> {
+    ) -> Result<BreakerStanding, CountersAway> {
         let mut call = self.breaker(&SCRIPTS.tell, breaker, settings);
         call.arg(ticket.epoch).arg(ticket.probe).arg(u8::from(outcome == CallOutcome::Succeeded));
         self.run(call).await.map(standing)
     }
 
-    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<Standing, CountersAway> {
+    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<BreakerStanding, CountersAway> {
         self.run(self.breaker(&SCRIPTS.look, breaker, settings)).await.map(standing)
     }
 
@@ -102,9 +106,9 @@ impl Counters for RedisCounters {
         self.run(call).await
     }
 
-    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
+    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<RateGrant, CountersAway> {
         if buckets.is_empty() {
-            return Ok(Grant::all(want));
+            return Ok(RateGrant::all(want));
         }
         let mut call = SCRIPTS.take.prepare_invoke();
         call.arg(want);
@@ -113,7 +117,7 @@ impl Counters for RedisCounters {
             call.arg(rate.max).arg(millis(rate.window));
         }
         let (granted, again_ms, short): (u32, u64, usize) = self.run(call).await?;
-        Ok(Grant { granted, again_in: Duration::from_millis(again_ms), short: short.checked_sub(1) })
+        Ok(RateGrant { granted, again_in: Duration::from_millis(again_ms), short: short.checked_sub(1) })
     }
 
     /// One script a lock: they need not share a slot, and there are few.
@@ -175,11 +179,11 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn standing((state, failures, left_ms): (String, u32, u64)) -> Standing {
+fn standing((state, failures, left_ms): (String, u32, u64)) -> BreakerStanding {
     let state = match state.as_str() {
         "closed" => BreakerState::Closed,
         "open" => BreakerState::Open,
         _ => BreakerState::HalfOpen,
     };
-    Standing { state, failures, probes_in: (left_ms > 0).then(|| Duration::from_millis(left_ms)) }
+    BreakerStanding { state, failures, probes_in: (left_ms > 0).then(|| Duration::from_millis(left_ms)) }
 }

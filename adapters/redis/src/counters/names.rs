@@ -9,13 +9,13 @@ use crate::options::check_installation;
 const DEFAULT: &str = "default";
 const WORKERS: &str = "sys:workers:snapshot";
 
-pub(crate) struct Names {
+pub(crate) struct KeyNames {
     prefix: String,
     /// The key of the snapshot of workers, whose name begins with nobody's.
     workers: String,
 }
 
-impl Names {
+impl KeyNames {
     pub(crate) fn of(installation: &str) -> Result<Self, ConnectError> {
         check_installation(installation)?;
         let prefix = if installation == DEFAULT { "lockgate".to_owned() } else { format!("{installation}:lockgate") };
@@ -30,7 +30,7 @@ impl Names {
         [failures, state, probes]
     }
 
-    /// Whether a message is done, and whether somebody has it. The two share a slot, as above.
+    /// Whether a message is done, and whether a process has it. The two share a slot, as above.
     pub(crate) fn message(&self, id: &str) -> [String; 2] {
         let done = format!("{}:bus:processed:{id}", self.prefix);
         let in_hand = format!("{{{done}}}:in-flight");
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_default_installation_has_the_names_operators_know() {
-        let names = Names::of("default").expect("a name");
+        let names = KeyNames::of("default").expect("a name");
         assert_eq!(names.breaker("safety")[0], "lockgate:cb:safety:failures");
         assert_eq!(names.breaker("safety:output")[1], "{lockgate:cb:safety:output:failures}:state");
         assert_eq!(names.message("m-1")[0], "lockgate:bus:processed:m-1");
@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn other_installations_have_their_own() {
-        let names = Names::of("staging").expect("a name");
+        let names = KeyNames::of("staging").expect("a name");
         assert_eq!(names.breaker("safety")[0], "staging:lockgate:cb:safety:failures");
         assert_eq!(names.lock("scheduler:snapshot:writer"), "staging:lockgate:scheduler:snapshot:writer");
         assert_eq!(names.workers(), "staging:sys:workers:snapshot");
         assert_eq!(names.window("r:1", "[]"), "{staging:lockgate:velocity}:3:r:1:[]");
         for wrong in ["", "a{b", "a b", &"x".repeat(65)] {
-            assert!(matches!(Names::of(wrong), Err(ConnectError::Installation(_))), "{wrong:?}");
+            assert!(matches!(KeyNames::of(wrong), Err(ConnectError::Installation(_))), "{wrong:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use redis::Script;
 
 const BREAKER: &str = include_str!("../../scripts/counters/breaker.lua");
 
-pub(super) struct Scripts {
+pub(super) struct CounterScripts {
     pub(super) ask: Script,
     pub(super) tell: Script,
     pub(super) look: Script,
@@ -18,7 +18,7 @@ pub(super) struct Scripts {
     pub(super) kept: Script,
 }
 
-pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
+pub(super) static SCRIPTS: LazyLock<CounterScripts> = LazyLock::new(|| CounterScripts {
     ask: of_breaker(include_str!("../../scripts/counters/ask.lua")),
     tell: of_breaker(include_str!("../../scripts/counters/tell.lua")),
     look: of_breaker(include_str!("../../scripts/counters/look.lua")),

@@ -33,12 +33,12 @@ struct Definition<'a> {
     s: &'a str,
     /// Its tenant's weight.
     w: u32,
-    g: Vec<Passage<'a>>,
+    g: Vec<LimitArg<'a>>,
 }
 
 /// A limit as the scripts know it.
 #[derive(Serialize)]
-pub(super) struct Passage<'a> {
+pub(super) struct LimitArg<'a> {
     /// Id.
     i: String,
     /// Key.
@@ -75,7 +75,7 @@ impl Card {
             f: &names::id(&shape),
             s: &shape,
             w: pools.fairness().tenants.get(&key.tenant).copied().unwrap_or(1),
-            g: limits.iter().map(Passage::new).collect(),
+            g: limits.iter().map(LimitArg::new).collect(),
         };
         let definition = serde_json::value::to_raw_value(&definition)?;
         Ok(Self { id: names::id(&json), key, definition, known: AtomicBool::new(false) })
@@ -96,7 +96,7 @@ impl Card {
     }
 }
 
-impl<'a> Passage<'a> {
+impl<'a> LimitArg<'a> {
     pub(super) fn new(limit: &'a Limit) -> Self {
         let window = |rate: lockgate_core::rate::Rate| u64::try_from(rate.window.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {

@@ -9,23 +9,23 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Claim, ClaimRequest, Claimed, Seat};
 use serde::Serialize;
 
-use super::book::Book;
 use super::card::{Card, bound};
+use super::lane_catalog::LaneCatalog;
 use super::{RedisLanes, words};
-use crate::answer::{Answer, sense};
-use crate::error::Refused;
-use crate::link::{Again, Told};
+use crate::answer::{ScriptAnswer, sense};
+use crate::error::LaneRefusal;
+use crate::lane_server::{Again, ScriptArgs};
 use crate::names;
 use crate::scripts::SCRIPTS;
 
-/// Most jobs of one claim, whatever is asked for: bounds how long the server answers nobody else.
+/// Most jobs of one claim, whatever is asked for: bounds how long the server is blocked for other clients.
 const CLAIMS_MAX: usize = 4_096;
 
 /// Ids of what workers of one kind are fit for.
 type Fits = Vec<Arc<str>>;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct ClaimArgs<'a> {
     /// Empty when there is no such pool: then the claim only lets time pass.
     pool: &'a str,
     serving: &'a str,
@@ -43,18 +43,18 @@ struct Body<'a> {
 }
 
 impl RedisLanes {
-    pub(super) async fn claim_some(&self, request: &ClaimRequest) -> Result<Claimed, Refused> {
-        let book = self.book();
-        let (fits, seats) = seats(&book, &request.seats);
+    pub(super) async fn claim_some(&self, request: &ClaimRequest) -> Result<Claimed, LaneRefusal> {
+        let catalog = self.catalog();
+        let (fits, seats) = seats(&catalog, &request.seats);
         let free = seats.iter().fold(0_usize, |free, (seat, _)| free.saturating_add(*seat));
-        let body = Body {
-            pool: book.pools.pool(&request.pool).map_or("", |pool| pool.name.as_str()),
+        let body = ClaimArgs {
+            pool: catalog.pools.pool(&request.pool).map_or("", |pool| pool.name.as_str()),
             serving: request.serving.as_str(),
-            bound: bound(&book.pools, &request.serving),
+            bound: bound(&catalog.pools, &request.serving),
             limit: request.limit.min(free).min(CLAIMS_MAX),
             now: request.now.as_millis(),
             lease: u64::try_from(self.claim_lease.as_millis()).unwrap_or(u64::MAX),
-            weights: match book.pools.fairness().priorities {
+            weights: match catalog.pools.fairness().priorities {
                 PriorityShares::Weights(weights) => weights.map(|weight| weight.max(1)).into(),
                 PriorityShares::Strict => Vec::new(),
             },
@@ -62,16 +62,16 @@ impl RedisLanes {
             seats,
         };
         let body = sense(serde_json::to_string(&body).ok())?;
-        let told = Told { version: book.version, body, rest: Vec::new() };
+        let told = ScriptArgs { version: catalog.version, body, rest: Vec::new() };
         // What a lost answer named goes back to its place when the claims' time is up.
         let (_, mut answer) = words(self.link.run(&SCRIPTS.claim, &told, Again::Never).await?)?;
-        sense(self.read(&book, &mut answer))
+        sense(self.read(&catalog, &mut answer))
     }
 
-    fn read(&self, book: &Book, answer: &mut Answer) -> Option<Claimed> {
+    fn read(&self, catalog: &LaneCatalog, answer: &mut ScriptAnswer) -> Option<Claimed> {
         let again_at = answer.number().filter(|at| *at >= 0).map(Timestamp::from_millis);
         let number = u64::try_from(answer.number()?).ok()?;
-        let lanes: Vec<Arc<Card>> = answer.records(|lane| book.named(&lane.text()?, &lane.text()?))?;
+        let lanes: Vec<Arc<Card>> = answer.records(|lane| catalog.named(&lane.text()?, &lane.text()?))?;
         let mut recent = self.recent.lock();
         let claims = answer.records(|claim| {
             let (seat, lane, member) = (index(claim.number()?)?, index(claim.number()?)?, claim.text()?);
@@ -91,13 +91,13 @@ fn index(number: i64) -> Option<usize> {
 }
 
 /// Workers of one kind share one list of shapes, so it is looked up and sent once for all of them.
-fn seats(book: &Book, seats: &[Seat]) -> (Vec<Fits>, Vec<(usize, usize)>) {
+fn seats(catalog: &LaneCatalog, seats: &[Seat]) -> (Vec<Fits>, Vec<(usize, usize)>) {
     let mut numbers: HashMap<*const Arc<Shape>, usize> = HashMap::new();
     let mut lists = Vec::new();
     let mut places = Vec::with_capacity(seats.len());
     for seat in seats {
         let number = *numbers.entry(seat.shapes.as_ptr()).or_insert_with(|| {
-            let mut fits: Fits = seat.shapes.iter().filter_map(|shape| book.fit(shape)).collect();
+            let mut fits: Fits = seat.shapes.iter().filter_map(|shape| catalog.fit(shape)).collect();
             fits.sort_unstable();
             fits.dedup();
             lists.push(fits);

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use lockgate_core::ids::PoolName;
 use lockgate_core::lane::LaneKey;
-use lockgate_ports::{Adopted, Condition, Hold, Layout};
+use lockgate_ports::{Adopted, Condition, Hold, LaneLayout};
 use redis::{Value, cmd};
 
-use super::book::Book;
 use super::holding::Inherited;
+use super::lane_catalog::LaneCatalog;
 use super::{BATCH_MAX, LaneCall, RedisLanes, words};
-use crate::answer::{Answer, sense};
-use crate::error::Refused;
-use crate::link::{Again, Link, Told};
+use crate::answer::{ScriptAnswer, sense};
+use crate::error::LaneRefusal;
+use crate::lane_server::{Again, LaneServer, ScriptArgs};
 use crate::scripts::SCRIPTS;
 
 /// Keys looked at and keys dropped in one step, when an earlier layout is cleared away.
 const STEP: usize = 500;
 
 impl RedisLanes {
-    pub(super) async fn adopt_layout(&self, layout: Layout, held: Vec<Hold>) -> Result<Adopted, Refused> {
+    pub(super) async fn adopt_layout(&self, layout: LaneLayout, held: Vec<Hold>) -> Result<Adopted, LaneRefusal> {
         let adopted = self.try_adopt(layout, held).await?;
         if adopted != Adopted::Outdated {
             // After what is held was counted, or what ended meanwhile would count again.
@@ -28,24 +28,24 @@ impl RedisLanes {
         Ok(adopted)
     }
 
-    async fn try_adopt(&self, layout: Layout, held: Vec<Hold>) -> Result<Adopted, Refused> {
-        let book = Arc::new(Book::new(layout.version, layout.pools));
-        let told = Told { version: book.version, body: String::new(), rest: Vec::new() };
+    async fn try_adopt(&self, layout: LaneLayout, held: Vec<Hold>) -> Result<Adopted, LaneRefusal> {
+        let catalog = Arc::new(LaneCatalog::new(layout.version, layout.pools));
+        let told = ScriptArgs { version: catalog.version, body: String::new(), rest: Vec::new() };
         // Made again after it went through unheard, it would answer that nothing is to be done.
         let (word, mut answer) = words(self.link.run(&SCRIPTS.adopt, &told, Again::Never).await?)?;
         match word.as_str() {
             "outdated" => Ok(Adopted::Outdated),
             "already" => {
-                *self.book.lock() = book.clone();
-                self.try_hold(&book, &held).await?;
+                *self.catalog.lock() = catalog.clone();
+                self.try_hold(&catalog, &held).await?;
                 Ok(Adopted::Already)
             }
             _ => {
-                *self.book.lock() = book.clone();
+                *self.catalog.lock() = catalog.clone();
                 let (era, known, claims) = sense(read(&mut answer))?;
-                self.try_hold(&book, &known).await?;
-                self.try_hold(&book, &held).await?;
-                self.inherit(&book, &claims).await?;
+                self.try_hold(&catalog, &known).await?;
+                self.try_hold(&catalog, &held).await?;
+                self.inherit(&catalog, &claims).await?;
                 tokio::spawn(clear(self.link.clone(), era));
                 Ok(Adopted::Anew)
             }
@@ -62,7 +62,7 @@ impl RedisLanes {
             Ok(None) => return Condition::Blank,
             Ok(Some(meta)) => meta,
         };
-        let version = self.book().version;
+        let version = self.catalog().version;
         if meta.version < version {
             return Condition::Blank;
         }
@@ -82,14 +82,14 @@ impl RedisLanes {
         }
     }
 
-    async fn try_rebuild(&self, lanes: &[(LaneKey, u64)]) -> Result<(), Refused> {
-        let book = self.book();
+    async fn try_rebuild(&self, lanes: &[(LaneKey, u64)]) -> Result<(), LaneRefusal> {
+        let catalog = self.catalog();
         let (mut at, batches) = (0, lanes.len().div_ceil(BATCH_MAX).max(1));
         for number in 1..=batches {
             let batch = &lanes[at..lanes.len().min(at + BATCH_MAX)];
             at += batch.len();
-            let lanes = batch.iter().filter_map(|(lane, count)| Some((book.card(lane)?, *count))).collect();
-            let call = LaneCall { book: &book, lanes, rest: Vec::new(), last: number == batches };
+            let lanes = batch.iter().filter_map(|(lane, count)| Some((catalog.card(lane)?, *count))).collect();
+            let call = LaneCall { catalog: &catalog, lanes, rest: Vec::new(), last: number == batches };
             self.tell(&SCRIPTS.rebuild, call).await?;
         }
         Ok(())
@@ -97,7 +97,7 @@ impl RedisLanes {
 }
 
 /// What the earlier layout held.
-fn read(answer: &mut Answer) -> Option<(String, Vec<Hold>, Vec<Inherited>)> {
+fn read(answer: &mut ScriptAnswer) -> Option<(String, Vec<Hold>, Vec<Inherited>)> {
     let lane = |json: String| serde_json::from_str::<LaneKey>(&json).ok();
     let era = answer.text()?;
     let held = answer.records(|hold| {
@@ -112,7 +112,7 @@ fn read(answer: &mut Answer) -> Option<(String, Vec<Hold>, Vec<Inherited>)> {
 }
 
 /// Drops the keys of earlier layouts, step by step. What is left when a step fails is dropped after the next change.
-async fn clear(link: Arc<Link>, era: String) {
+async fn clear(link: Arc<LaneServer>, era: String) {
     let mut cursor = "0".to_owned();
     loop {
         let mut scan = cmd("SCAN");

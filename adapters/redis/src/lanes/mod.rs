@@ -1,11 +1,11 @@
 //! The port, call by call.
 
-mod book;
 mod card;
 mod claiming;
-mod heard;
 mod holding;
+mod lane_catalog;
 mod layout;
+mod lost_calls;
 mod offering;
 mod recent;
 mod releasing;
@@ -21,25 +21,25 @@ use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
 use lockgate_ports::{
-    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
-    Settlement, TenantShare,
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, LaneDepth, LaneLayout, Lanes, LanesAway, LimitView, Refill,
+    RefillRequest, Settlement, TenantShare,
 };
 use parking_lot::Mutex;
 use redis::Value;
 use serde::Serialize;
 
-use self::book::Book;
 use self::card::{Card, Mention};
-use self::heard::Heard;
+use self::lane_catalog::LaneCatalog;
+use self::lost_calls::LostCalls;
 use self::recent::Recent;
 use self::releasing::Releases;
-use crate::answer::{Answer, sense};
-use crate::error::{ConnectError, Refused};
-use crate::link::{Again, Counters, Link, Told};
+use crate::answer::{ScriptAnswer, sense};
+use crate::error::{ConnectError, LaneRefusal};
+use crate::lane_server::{Again, LaneCounters, LaneServer, ScriptArgs};
 use crate::options::Options;
-use crate::scripts::Entry;
+use crate::scripts::LoadedScript;
 
-/// Jobs, settlements or lanes in one script: bounds how long the server answers nobody else.
+/// Jobs, settlements or lanes in one script: bounds how long the server is blocked for other clients.
 const BATCH_MAX: usize = 1_000;
 /// Times a call is made again because the server forgot a lane meanwhile.
 const TRIES: usize = 4;
@@ -47,13 +47,13 @@ const TRIES: usize = 4;
 /// Until [`adopt`](Lanes::adopt) says otherwise, this process takes the lanes for those of version 0, in which one pool takes
 /// everything.
 pub struct RedisLanes {
-    link: Arc<Link>,
+    link: Arc<LaneServer>,
     claim_lease: Duration,
     /// Tells this process's asks from those of others.
     asker: u64,
-    book: Mutex<Arc<Book>>,
+    catalog: Mutex<Arc<LaneCatalog>>,
     recent: Mutex<Recent>,
-    heard: Mutex<Heard>,
+    heard: Mutex<LostCalls>,
     releases: Releases,
 }
 
@@ -61,11 +61,11 @@ impl RedisLanes {
     /// Connects with the first call.
     pub fn new(options: &Options) -> Result<Self, ConnectError> {
         Ok(Self {
-            link: Arc::new(Link::new(options)?),
+            link: Arc::new(LaneServer::new(options)?),
             claim_lease: options.claim_lease,
             // Keyed at random: no two processes hash nothing to the same.
             asker: RandomState::new().build_hasher().finish(),
-            book: Mutex::new(Arc::new(Book::new(0, Arc::default()))),
+            catalog: Mutex::new(Arc::new(LaneCatalog::new(0, Arc::default()))),
             recent: Mutex::default(),
             heard: Mutex::default(),
             releases: Releases::default(),
@@ -80,24 +80,30 @@ impl RedisLanes {
     }
 
     /// What was asked of the server so far.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> LaneCounters {
         self.link.counters()
     }
 
-    fn book(&self) -> Arc<Book> {
-        self.book.lock().clone()
+    fn catalog(&self) -> Arc<LaneCatalog> {
+        self.catalog.lock().clone()
     }
 
     /// Runs a script that changes nothing twice by being run twice, or nothing at all.
-    async fn say(&self, book: &Book, entry: &Entry, body: String, rest: Vec<String>) -> Result<Answer, Refused> {
-        let told = Told { version: book.version, body, rest };
+    async fn say(
+        &self,
+        catalog: &LaneCatalog,
+        entry: &LoadedScript,
+        body: String,
+        rest: Vec<String>,
+    ) -> Result<ScriptAnswer, LaneRefusal> {
+        let told = ScriptArgs { version: catalog.version, body, rest };
         let (word, answer) = words(self.link.run(entry, &told, Again::Once).await?)?;
         if word == "ok" { Ok(answer) } else { sense(None) }
     }
 
     /// Runs a script on lanes, each with a number, telling the server what they are if it does not know.
-    async fn tell(&self, entry: &Entry, call: LaneCall<'_>) -> Result<(), Refused> {
-        let mut told = Told { version: call.book.version, body: String::new(), rest: call.rest };
+    async fn tell(&self, entry: &LoadedScript, call: LaneCall<'_>) -> Result<(), LaneRefusal> {
+        let mut told = ScriptArgs { version: call.catalog.version, body: String::new(), rest: call.rest };
         for _ in 0..TRIES {
             let lanes: Vec<Mention<'_>> = call.lanes.iter().map(|(card, number)| card.mention(*number)).collect();
             told.body = mentions(&lanes, call.last)?;
@@ -107,26 +113,26 @@ impl RedisLanes {
                     call.lanes.iter().for_each(|(card, _)| card.is_known(true));
                     return Ok(());
                 }
-                "missing" => call.book.forgotten(&sense(answer.texts())?),
+                "missing" => call.catalog.forgotten(&sense(answer.texts())?),
                 _ => return sense(None),
             }
         }
-        tracing::warn!("Redis forgets lanes as fast as it is told of them; the call is made good for by a rebuild");
-        Err(Refused::Away)
+        tracing::warn!("Redis keeps evicting lane definitions; the lanes are marked for a rebuild");
+        Err(LaneRefusal::Away)
     }
 
-    /// Why nobody can say what waits.
-    fn away(&self, refused: &Refused) -> LanesAway {
+    /// Why the lanes cannot answer.
+    fn away(&self, refused: &LaneRefusal) -> LanesAway {
         LanesAway(match refused {
-            Refused::Away => self.link.trouble(),
-            Refused::Blank => "Redis was emptied, and they are not rebuilt yet".into(),
-            Refused::Stale => "they follow pools that this process has not adopted yet".into(),
+            LaneRefusal::Away => self.link.trouble(),
+            LaneRefusal::Blank => "Redis was emptied, and they are not rebuilt yet".into(),
+            LaneRefusal::Stale => "they follow pools that this process has not adopted yet".into(),
         })
     }
 
     /// What was said was not heard. Blank lanes are filled from the Store in any case.
-    fn unheard(&self, refused: &Refused) {
-        if !matches!(refused, Refused::Blank) {
+    fn unheard(&self, refused: &LaneRefusal) {
+        if !matches!(refused, LaneRefusal::Blank) {
             self.heard.lock().lose();
         }
     }
@@ -134,7 +140,7 @@ impl RedisLanes {
 
 /// A call on lanes that are defined with it where need be.
 struct LaneCall<'a> {
-    book: &'a Book,
+    catalog: &'a LaneCatalog,
     /// Each with what the script counts for it.
     lanes: Vec<(Arc<Card>, u64)>,
     rest: Vec<String>,
@@ -148,22 +154,22 @@ struct Mentions<'a> {
     last: bool,
 }
 
-fn mentions(lanes: &[Mention<'_>], last: bool) -> Result<String, Refused> {
+fn mentions(lanes: &[Mention<'_>], last: bool) -> Result<String, LaneRefusal> {
     sense(serde_json::to_string(&Mentions { lanes, last }).ok())
 }
 
-fn words(value: Value) -> Result<(String, Answer), Refused> {
-    let (word, answer) = sense(Answer::read(value))?;
+fn words(value: Value) -> Result<(String, ScriptAnswer), LaneRefusal> {
+    let (word, answer) = sense(ScriptAnswer::read(value))?;
     match word.as_str() {
-        "blank" => Err(Refused::Blank),
-        "stale" => Err(Refused::Stale),
+        "blank" => Err(LaneRefusal::Blank),
+        "stale" => Err(LaneRefusal::Stale),
         _ => Ok((word, answer)),
     }
 }
 
 #[async_trait]
 impl Lanes for RedisLanes {
-    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
+    async fn adopt(&self, layout: LaneLayout, held: Vec<Hold>) -> Adopted {
         // Who could not be asked did not change: the caller tries again.
         self.adopt_layout(layout, held).await.unwrap_or(Adopted::Outdated)
     }
@@ -176,7 +182,7 @@ impl Lanes for RedisLanes {
         self.offer_all(&jobs).await;
     }
 
-    async fn feed(&self, page: Page) {
+    async fn refill(&self, page: Refill) {
         // What was not heard is asked for again.
         let _ = self.feed_page(page).await;
     }
@@ -213,11 +219,11 @@ impl Lanes for RedisLanes {
         self.tenant_shares(limit).await.map_err(|refused| self.away(&refused))
     }
 
-    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+    async fn claimed_total(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
         self.claimed_by_pool().await.map_err(|refused| self.away(&refused))
     }
 
-    async fn hungry(&self) -> Vec<Hungry> {
+    async fn refill_requests(&self) -> Vec<RefillRequest> {
         self.asks().await.unwrap_or_default()
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
-use lockgate_ports::{Hungry, Page};
+use lockgate_ports::{Refill, RefillRequest};
 use serde_json::json;
 
-use super::book::Book;
+use super::lane_catalog::LaneCatalog;
 use super::{BATCH_MAX, LaneCall, RedisLanes};
 use crate::answer::sense;
-use crate::error::Refused;
+use crate::error::LaneRefusal;
 use crate::names;
 use crate::scripts::SCRIPTS;
 
@@ -26,39 +26,39 @@ const ASK_LEASE_MS: u64 = 2_000;
 
 impl RedisLanes {
     pub(super) async fn offer_all(&self, jobs: &[Arc<Job>]) {
-        let book = self.book();
+        let catalog = self.catalog();
         for batch in jobs.chunks(BATCH_MAX) {
             self.keep(batch);
-            let (lanes, rest) = by_lane(&book, batch);
-            let call = LaneCall { book: &book, lanes, rest, last: false };
+            let (lanes, rest) = by_lane(&catalog, batch);
+            let call = LaneCall { catalog: &catalog, lanes, rest, last: false };
             if let Err(refused) = self.tell(&SCRIPTS.offer, call).await {
                 self.unheard(&refused);
             }
         }
     }
 
-    pub(super) async fn asks(&self) -> Result<Vec<Hungry>, Refused> {
-        let book = self.book();
+    pub(super) async fn asks(&self) -> Result<Vec<RefillRequest>, LaneRefusal> {
+        let catalog = self.catalog();
         let body = json!({ "asker": format!("{:016x}", self.asker), "lease": ASK_LEASE_MS, "asks": ASKS, "looks": LOOKS })
             .to_string();
-        let mut answer = self.say(&book, &SCRIPTS.hungry, body, Vec::new()).await?;
+        let mut answer = self.say(&catalog, &SCRIPTS.hungry, body, Vec::new()).await?;
         sense(answer.records(|ask| {
             let (id, json, after, ticket) = (ask.text()?, ask.text()?, ask.text()?, ask.number()?);
-            let lane = book.named(&id, &json)?.key.clone();
+            let lane = catalog.named(&id, &json)?.key.clone();
             let after = names::read_place(&after);
-            Some(Hungry { lane, after, limit: PAGE, ticket: ticket.cast_unsigned() })
+            Some(RefillRequest { lane, after, limit: PAGE, ticket: ticket.cast_unsigned() })
         }))
     }
 
-    pub(super) async fn feed_page(&self, page: Page) -> Result<(), Refused> {
-        let Page { asked, jobs } = page;
-        let book = self.book();
-        let Some(card) = book.card(&asked.lane) else { return Ok(()) };
+    pub(super) async fn feed_page(&self, page: Refill) -> Result<(), LaneRefusal> {
+        let Refill { asked, jobs } = page;
+        let catalog = self.catalog();
+        let Some(card) = catalog.card(&asked.lane) else { return Ok(()) };
         self.keep(&jobs);
         let more = jobs.last().filter(|_| jobs.len() >= asked.limit);
         let last = more.map(|job| names::place(job.ready_key())).unwrap_or_default();
         let body = json!({ "lane": card.id, "ticket": asked.ticket, "last": last }).to_string();
-        self.say(&book, &SCRIPTS.feed, body, jobs.iter().map(|job| member(job)).collect()).await.map(drop)
+        self.say(&catalog, &SCRIPTS.feed, body, jobs.iter().map(|job| member(job)).collect()).await.map(drop)
     }
 
     pub(super) fn keep(&self, jobs: &[Arc<Job>]) {
@@ -68,7 +68,7 @@ impl RedisLanes {
 }
 
 /// Jobs lane by lane, each lane's in its order, lanes in the order in which they come up first.
-fn by_lane(book: &Book, jobs: &[Arc<Job>]) -> (Vec<(Arc<super::Card>, u64)>, Vec<String>) {
+fn by_lane(catalog: &LaneCatalog, jobs: &[Arc<Job>]) -> (Vec<(Arc<super::Card>, u64)>, Vec<String>) {
     let mut numbers: HashMap<LaneKey, usize> = HashMap::new();
     let mut groups: Vec<(Arc<super::Card>, Vec<String>)> = Vec::new();
     for job in jobs {
@@ -76,7 +76,7 @@ fn by_lane(book: &Book, jobs: &[Arc<Job>]) -> (Vec<(Arc<super::Card>, u64)>, Vec
         let number = match numbers.get(&lane) {
             Some(number) => *number,
             None => {
-                let Some(card) = book.card(&lane) else { continue };
+                let Some(card) = catalog.card(&lane) else { continue };
                 groups.push((card, Vec::new()));
                 numbers.insert(lane, groups.len() - 1);
                 groups.len() - 1

@@ -1,4 +1,4 @@
-//! Jobs that this process offered lately. Whoever claims one here need not read it from the Store.
+//! Jobs that this process offered lately. A claim here need not read them from the Store.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use lockgate_core::lane::ReadyKey;
 const JOB_BYTES: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct RecentBounds {
     pub(super) jobs: usize,
     pub(super) bytes: usize,
 }
 
-impl Default for Bounds {
+impl Default for RecentBounds {
     fn default() -> Self {
         Self { jobs: 16_384, bytes: 32 * 1024 * 1024 }
     }
@@ -23,7 +23,7 @@ impl Default for Bounds {
 
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    bounds: Bounds,
+    bounds: RecentBounds,
     /// Looked up, never iterated.
     jobs: HashMap<ReadyKey, Arc<Job>>,
     /// Oldest first; some are taken already.
@@ -47,7 +47,7 @@ impl Recent {
                 self.order.push_back(key);
             }
         }
-        let Bounds { jobs, bytes } = self.bounds;
+        let RecentBounds { jobs, bytes } = self.bounds;
         while self.order.len() > jobs || self.bytes > bytes {
             let Some(oldest) = self.order.pop_front() else { break };
             self.take(oldest);
@@ -67,11 +67,11 @@ fn weight(job: &Job) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use lockgate_ports::conformance::lanes::stage::{Spec, job};
+    use lockgate_conformance::lanes::stage::{Spec, job};
 
     use super::*;
 
-    fn kept(count: i64, bounds: Bounds) -> Recent {
+    fn kept(count: i64, bounds: RecentBounds) -> Recent {
         let mut recent = Recent { bounds, ..Recent::default() };
         (0..count).for_each(|seq| recent.keep(&Arc::new(job(&Spec::default(), seq))));
         recent
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_oldest_jobs_are_dropped_first_by_number_and_by_weight() {
-        for bounds in [Bounds { jobs: 3, bytes: usize::MAX }, Bounds { jobs: 99, bytes: 3 * (JOB_BYTES + 4) }] {
+        for bounds in [RecentBounds { jobs: 3, bytes: usize::MAX }, RecentBounds { jobs: 99, bytes: 3 * (JOB_BYTES + 4) }] {
             let mut recent = kept(9, bounds);
             let has = |recent: &mut Recent, seq| recent.take(job(&Spec::default(), seq).ready_key()).is_some();
             assert!(!has(&mut recent, 5), "{bounds:?}");
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn an_older_version_does_not_replace_a_newer_one() {
-        let mut recent = kept(1, Bounds::default());
+        let mut recent = kept(1, RecentBounds::default());
         let older = job(&Spec::default(), 0);
         let newer = Job { version: older.version + 1, ..older.clone() };
         recent.keep(&Arc::new(newer.clone()));

@@ -8,19 +8,19 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{BATCH_MAX, RedisLanes};
 use crate::scripts::SCRIPTS;
 
-/// Attempts kept to be said again; what goes beyond is found by whoever compares limits with the Store.
+/// Attempts kept to be said again; what goes beyond is found by the loop that compares limits with the Store.
 const UNHEARD_MAX: usize = 50_000;
 
 pub(super) struct Releases {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingReleases>,
     /// Over, and not heard: the server was away, or followed pools that this process had not adopted yet.
     unheard: Mutex<Vec<AttemptToken>>,
-    /// Whoever has it speaks for all that wait.
+    /// Its holder sends the tokens of all that wait.
     turn: Semaphore,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingReleases {
     tokens: Vec<AttemptToken>,
     callers: Vec<oneshot::Sender<bool>>,
 }
@@ -40,7 +40,7 @@ impl Releases {
         answer
     }
 
-    fn take(&self) -> Waiting {
+    fn take(&self) -> PendingReleases {
         std::mem::take(&mut *self.waiting.lock())
     }
 
@@ -59,11 +59,11 @@ impl RedisLanes {
         let mut own = Vec::new();
         match answer.try_recv() {
             Ok(claimable) => return claimable,
-            // Whoever spoke for all was cut off, and perhaps not heard. Said twice, it frees once.
+            // The sender was cut off, and perhaps not heard. Said twice, it frees once.
             Err(oneshot::error::TryRecvError::Closed) => own = attempts,
             Err(oneshot::error::TryRecvError::Empty) => {}
         }
-        let Waiting { mut tokens, callers } = self.releases.take();
+        let PendingReleases { mut tokens, callers } = self.releases.take();
         tokens.extend(own);
         let claimable = self.release_all(tokens).await;
         for caller in callers {
@@ -82,12 +82,12 @@ impl RedisLanes {
 
     /// These, and what was not heard before. Said twice, it frees once.
     async fn release_all(&self, mut attempts: Vec<AttemptToken>) -> bool {
-        let book = self.book();
+        let catalog = self.catalog();
         attempts.append(&mut self.releases.unheard.lock());
         let (mut claimable, mut said) = (false, 0);
         for batch in attempts.chunks(BATCH_MAX) {
             let tokens = batch.iter().map(|token| token.as_str().to_owned()).collect();
-            let Ok(mut answer) = self.say(&book, &SCRIPTS.release, "{}".to_owned(), tokens).await else {
+            let Ok(mut answer) = self.say(&catalog, &SCRIPTS.release, "{}".to_owned(), tokens).await else {
                 // Nor would the rest be heard now.
                 self.releases.keep(&attempts[said..]);
                 break;

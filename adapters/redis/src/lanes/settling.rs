@@ -6,19 +6,19 @@ use std::sync::Arc;
 use lockgate_core::lane::LaneKey;
 use lockgate_ports::Settlement;
 
-use super::book::Book;
 use super::card::Card;
+use super::lane_catalog::LaneCatalog;
 use super::{BATCH_MAX, LaneCall, RedisLanes};
 use crate::names;
 use crate::scripts::SCRIPTS;
 
 impl RedisLanes {
     pub(super) async fn settle_all(&self, settlements: &[Settlement]) {
-        let book = self.book();
+        let catalog = self.catalog();
         for batch in settlements.chunks(BATCH_MAX) {
             self.follow(batch);
-            let (lanes, rest) = written(&book, batch);
-            let call = LaneCall { book: &book, lanes, rest, last: false };
+            let (lanes, rest) = written(&catalog, batch);
+            let call = LaneCall { catalog: &catalog, lanes, rest, last: false };
             if let Err(refused) = self.tell(&SCRIPTS.settle, call).await {
                 self.unheard(&refused);
             }
@@ -44,17 +44,17 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    pub(super) fn number(&mut self, book: &Book, lane: &LaneKey) -> Option<usize> {
+    pub(super) fn number(&mut self, catalog: &LaneCatalog, lane: &LaneKey) -> Option<usize> {
         if let Some(number) = self.numbers.get(lane) {
             return Some(*number);
         }
-        self.lanes.push((book.card(lane)?, 0));
+        self.lanes.push((catalog.card(lane)?, 0));
         self.numbers.insert(lane.clone(), self.lanes.len());
         Some(self.lanes.len())
     }
 }
 
-fn written(book: &Book, settlements: &[Settlement]) -> (Vec<(Arc<Card>, u64)>, Vec<String>) {
+fn written(catalog: &LaneCatalog, settlements: &[Settlement]) -> (Vec<(Arc<Card>, u64)>, Vec<String>) {
     let mut lanes = Numbered::default();
     let mut rest = Vec::with_capacity(settlements.len() * 4);
     for settlement in settlements {
@@ -66,7 +66,7 @@ fn written(book: &Book, settlements: &[Settlement]) -> (Vec<(Arc<Card>, u64)>, V
                 ("r", lane, names::member(*key, &job.request.job_id), said(Some(*claim)))
             }
         };
-        if let Some(number) = lanes.number(book, lane) {
+        if let Some(number) = lanes.number(catalog, lane) {
             rest.extend([kind.to_owned(), number.to_string(), what, of]);
         }
     }

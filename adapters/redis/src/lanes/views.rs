@@ -9,10 +9,10 @@ use lockgate_ports::{Demand, LaneDepth, LimitView, TenantShare};
 use serde_json::json;
 
 use super::RedisLanes;
-use super::book::Book;
-use super::card::Passage;
-use crate::answer::{Answer, sense};
-use crate::error::Refused;
+use super::card::LimitArg;
+use super::lane_catalog::LaneCatalog;
+use crate::answer::{ScriptAnswer, sense};
+use crate::error::LaneRefusal;
 use crate::names;
 use crate::scripts::SCRIPTS;
 
@@ -20,27 +20,27 @@ use crate::scripts::SCRIPTS;
 const PAGE: usize = 2_000;
 
 impl RedisLanes {
-    pub(super) async fn demanded(&self) -> Result<Vec<Demand>, Refused> {
-        let book = self.book();
-        let mut answer = self.say(&book, &SCRIPTS.demand, "{}".to_owned(), Vec::new()).await?;
+    pub(super) async fn demanded(&self) -> Result<Vec<Demand>, LaneRefusal> {
+        let catalog = self.catalog();
+        let mut answer = self.say(&catalog, &SCRIPTS.demand, "{}".to_owned(), Vec::new()).await?;
         let mut demand = sense(answer.records(|fit| {
             let (pool, shape, urgency, waiting) = (fit.text()?, fit.text()?, fit.number()?, fit.number()?);
             let urgency = *Priority::ALL.get(usize::try_from(urgency).ok()?)?;
             let waiting = usize::try_from(waiting).ok()?;
-            Some(Demand { pool: pool_of(&pool), shape: book.shape(shape)?, urgency, waiting })
+            Some(Demand { pool: pool_of(&pool), shape: catalog.shape(shape)?, urgency, waiting })
         }))?;
         demand.sort_by(|a, b| (&a.pool, &a.shape).cmp(&(&b.pool, &b.shape)));
         Ok(demand)
     }
 
-    pub(super) async fn limits_of(&self, lane: &LaneKey) -> Result<Vec<LimitView>, Refused> {
-        let book = self.book();
-        let limits = book.pools.limits(lane);
+    pub(super) async fn limits_of(&self, lane: &LaneKey) -> Result<Vec<LimitView>, LaneRefusal> {
+        let catalog = self.catalog();
+        let limits = catalog.pools.limits(lane);
         if limits.is_empty() {
             return Ok(Vec::new());
         }
-        let body = json!({ "limits": limits.iter().map(Passage::new).collect::<Vec<_>>() }).to_string();
-        let mut answer = self.say(&book, &SCRIPTS.limits, body, Vec::new()).await?;
+        let body = json!({ "limits": limits.iter().map(LimitArg::new).collect::<Vec<_>>() }).to_string();
+        let mut answer = self.say(&catalog, &SCRIPTS.limits, body, Vec::new()).await?;
         let mut limits = limits.into_iter();
         sense(answer.records(|view| {
             let (limit, held, again_at, full) = (limits.next()?, view.number()?, view.number()?, view.number()?);
@@ -54,9 +54,9 @@ impl RedisLanes {
         }))
     }
 
-    pub(super) async fn tenant_shares(&self, limit: usize) -> Result<Vec<TenantShare>, Refused> {
+    pub(super) async fn tenant_shares(&self, limit: usize) -> Result<Vec<TenantShare>, LaneRefusal> {
         let body = json!({ "limit": limit.min(PAGE) }).to_string();
-        let mut answer = self.say(&self.book(), &SCRIPTS.shared, body, Vec::new()).await?;
+        let mut answer = self.say(&self.catalog(), &SCRIPTS.shared, body, Vec::new()).await?;
         let mut shares = sense(answer.records(|share| {
             let (tenant, claims, entitled, oldest) = (share.text()?, share.number()?, share.text()?, share.text()?);
             Some(TenantShare {
@@ -70,8 +70,8 @@ impl RedisLanes {
         Ok(shares)
     }
 
-    pub(super) async fn claimed_by_pool(&self) -> Result<Vec<(PoolName, u64)>, Refused> {
-        let mut answer = self.say(&self.book(), &SCRIPTS.taken, "{}".to_owned(), Vec::new()).await?;
+    pub(super) async fn claimed_by_pool(&self) -> Result<Vec<(PoolName, u64)>, LaneRefusal> {
+        let mut answer = self.say(&self.catalog(), &SCRIPTS.taken, "{}".to_owned(), Vec::new()).await?;
         let mut taken = sense(answer.records(|count| {
             let (pool, jobs) = (count.text()?, count.number()?);
             Some((PoolName::from(pool), u64::try_from(jobs).ok()?))
@@ -81,15 +81,15 @@ impl RedisLanes {
     }
 
     /// Page by page, so that no answer keeps the server from others for long.
-    pub(super) async fn lane_depths(&self, limit: usize) -> Result<Vec<LaneDepth>, Refused> {
-        let book = self.book();
+    pub(super) async fn lane_depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LaneRefusal> {
+        let catalog = self.catalog();
         let mut depths: Vec<LaneDepth> = Vec::new();
         let mut from = 0;
         while from < limit {
             let count = PAGE.min(limit - from);
             let body = json!({ "from": from, "count": count }).to_string();
-            let mut answer = self.say(&book, &SCRIPTS.depths, body, Vec::new()).await?;
-            let page = sense(answer.records(|depth| depth_of(&book, depth)))?;
+            let mut answer = self.say(&catalog, &SCRIPTS.depths, body, Vec::new()).await?;
+            let page = sense(answer.records(|depth| depth_of(&catalog, depth)))?;
             let full = page.len() == count;
             depths.extend(page);
             if !full {
@@ -102,12 +102,12 @@ impl RedisLanes {
     }
 }
 
-fn depth_of(book: &Book, depth: &mut Answer) -> Option<LaneDepth> {
+fn depth_of(catalog: &LaneCatalog, depth: &mut ScriptAnswer) -> Option<LaneDepth> {
     let (id, json, pool) = (depth.text()?, depth.text()?, depth.text()?);
     let (waiting, unclaimed, limited, head) = (depth.number()?, depth.number()?, depth.number()?, depth.text()?);
     Some(LaneDepth {
         pool: pool_of(&pool),
-        lane: book.named(&id, &json)?.key.clone(),
+        lane: catalog.named(&id, &json)?.key.clone(),
         waiting: u64::try_from(waiting).ok()?,
         unclaimed: u64::try_from(unclaimed).ok()?,
         limited: limited == 1,

@@ -6,14 +6,14 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::Counters;
 use lockgate_redis::{Options, RedisCounters, RedisLanes, examine};
 use lockgate_testbed::{Papers, Redis};
-use lockgate_tls::{Clear, Files, Names, Tls};
+use lockgate_tls::{Clear, FileNames, Tls, TlsPaths};
 
-const NAMES: Names = Names { ca: "REDIS_TLS_CA", cert: "REDIS_TLS_CERT", key: "REDIS_TLS_KEY" };
+const NAMES: FileNames = FileNames { ca: "REDIS_TLS_CA", cert: "REDIS_TLS_CERT", key: "REDIS_TLS_KEY" };
 
 fn tls(authority: &Papers, client: Option<&Papers>) -> Tls {
     let shown = client.map(Papers::client);
     let (cert, key) = shown.map(|pair| (pair.cert, pair.key)).unzip();
-    Files { ca: Some(authority.ca()), cert, key }.read(NAMES).unwrap()
+    TlsPaths { ca: Some(authority.ca()), cert, key }.read(NAMES).unwrap()
 }
 
 fn options(url: String, tls: &Tls) -> Options {

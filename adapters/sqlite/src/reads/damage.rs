@@ -4,7 +4,7 @@ use lockgate_core::job::Job;
 use lockgate_ports::Unreadable;
 use rusqlite::{Connection, Params};
 
-use crate::error::Fault;
+use crate::error::StatementError;
 use crate::row;
 
 /// To SQLite this is no limit: who reads stops by itself, for rows that cannot be read must not take the place of those that can.
@@ -17,7 +17,7 @@ pub(super) fn readable(
     sql: &str,
     params: impl Params,
     limit: usize,
-) -> Result<Vec<Job>, Fault> {
+) -> Result<Vec<Job>, StatementError> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut jobs = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn name_of(conn: &Connection, seq: i64) -> String {
 }
 
 /// The newest row of each table of jobs: a B-tree whose root cannot be read has none.
-pub(crate) fn newest(conn: &rusqlite::Transaction<'_>) -> Result<(), Fault> {
+pub(crate) fn newest(conn: &rusqlite::Transaction<'_>) -> Result<(), StatementError> {
     for table in ["jobs", "jobs_hot", "jobs_done"] {
         conn.prepare_cached(&format!("SELECT seq FROM {table} ORDER BY seq DESC LIMIT 1"))?.query([])?.next()?;
     }

@@ -5,24 +5,26 @@ use lockgate_core::job::{Duty, Job, JobState};
 use lockgate_core::lane::{LaneKey, ReadyKey};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Child, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, Unreadable, packed};
+use lockgate_ports::{ChildJob, ChildQuery, Cursor, EventPage, JobDetail, KeptLine, Kin, Listing, LogLine, Unreadable};
+use lockgate_sql::codes;
+use lockgate_sql::packed;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::damage::{EVERY_ROW, name_of, readable};
 use super::{bounded, collect};
-use crate::error::Fault;
+use crate::error::StatementError;
 use crate::row;
 
-pub(crate) fn load(conn: &Connection, ids: &[JobId]) -> Result<Vec<Option<Job>>, Fault> {
+pub(crate) fn load(conn: &Connection, ids: &[JobId]) -> Result<Vec<Option<Job>>, StatementError> {
     ids.iter().map(|id| seq_of(conn, id)?.map_or(Ok(None), |seq| load_one(conn, seq))).collect()
 }
 
-pub(super) fn seq_of(conn: &Connection, id: &JobId) -> Result<Option<i64>, Fault> {
+pub(super) fn seq_of(conn: &Connection, id: &JobId) -> Result<Option<i64>, StatementError> {
     let mut query = conn.prepare_cached("SELECT seq FROM jobs WHERE job_id = ?1")?;
     Ok(query.query_row([id.as_str()], |row| row.get(0)).optional()?)
 }
 
-fn load_one(conn: &Connection, seq: i64) -> Result<Option<Job>, Fault> {
+fn load_one(conn: &Connection, seq: i64) -> Result<Option<Job>, StatementError> {
     let live = collect(conn, include_str!("../../queries/load_hot.sql"), [seq], row::whole_job)?.pop();
     if live.is_some() {
         return Ok(live);
@@ -31,20 +33,20 @@ fn load_one(conn: &Connection, seq: i64) -> Result<Option<Job>, Fault> {
 }
 
 /// State, packed events and result.
-type History = (JobState, String, Option<String>);
+type StoredHistory = (JobState, String, Option<String>);
 
-fn history(conn: &Connection, seq: i64) -> Result<Option<History>, Fault> {
+fn history(conn: &Connection, seq: i64) -> Result<Option<StoredHistory>, StatementError> {
     let sql = include_str!("../../queries/history.sql");
-    Ok(collect(conn, sql, [seq], |row| Ok((row::state(row.get(0)?)?, row.get(1)?, row.get(2)?)))?.pop())
+    Ok(collect(conn, sql, [seq], |row| Ok((codes::state(row.get(0)?)?, row.get(1)?, row.get(2)?)))?.pop())
 }
 
-pub(crate) fn detail(conn: &Connection, id: &JobId) -> Result<Option<JobDetail>, Fault> {
+pub(crate) fn detail(conn: &Connection, id: &JobId) -> Result<Option<JobDetail>, StatementError> {
     let Some(seq) = seq_of(conn, id)? else { return Ok(None) };
     let (Some(job), Some((_, events, result))) = (load_one(conn, seq)?, history(conn, seq)?) else { return Ok(None) };
     Ok(Some(JobDetail { job, events: packed::read_events(&events)?, result: result.map(Json::trusted) }))
 }
 
-pub(crate) fn events(conn: &Connection, id: &JobId, after: u64) -> Result<Option<EventPage>, Fault> {
+pub(crate) fn events(conn: &Connection, id: &JobId, after: u64) -> Result<Option<EventPage>, StatementError> {
     let Some(seq) = seq_of(conn, id)? else { return Ok(None) };
     let Some((state, events, _)) = history(conn, seq)? else { return Ok(None) };
     let mut events = packed::read_events(&events)?;
@@ -59,17 +61,21 @@ pub(crate) fn ready(
     after: Option<ReadyKey>,
     now: Timestamp,
     limit: usize,
-) -> Result<Vec<Job>, Fault> {
+) -> Result<Vec<Job>, StatementError> {
     let lane = serde_json::to_string(lane)?;
     let (due_at, seq) = after.map_or((i64::MIN, i64::MIN), |after| (after.due_at.as_millis(), after.seq.0));
     let params = params![lane, due_at, seq, now.as_millis(), EVERY_ROW];
     readable(conn, unreadable, include_str!("../../queries/ready.sql"), params, limit)
 }
 
-pub(crate) fn ready_lanes(conn: &Connection, unreadable: &Unreadable, now: Timestamp) -> Result<Vec<(LaneKey, u64)>, Fault> {
+pub(crate) fn ready_lanes(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    now: Timestamp,
+) -> Result<Vec<(LaneKey, u64)>, StatementError> {
     let found = collect(conn, include_str!("../../queries/ready_lanes.sql"), [now.as_millis()], |row| {
         let (key, waiting) = (row.get_ref(0)?.as_str()?, row.get::<_, i64>(1)?);
-        let lane = serde_json::from_str::<LaneKey>(key).map_err(Fault::from);
+        let lane = serde_json::from_str::<LaneKey>(key).map_err(StatementError::from);
         let lane = unreadable.or_told(|| format!("lane {key}"), lane)?;
         Ok(lane.map(|lane| (lane, waiting.unsigned_abs())))
     })?;
@@ -90,24 +96,24 @@ pub(crate) fn queue(
     after: ReadyKey,
     now: Timestamp,
     limit: usize,
-) -> Result<Vec<Job>, Fault> {
+) -> Result<Vec<Job>, StatementError> {
     let params = [after.due_at.as_millis(), after.seq.0, now.as_millis(), EVERY_ROW];
     readable(conn, unreadable, sql, params, limit)
 }
 
 pub(super) const OWING: &str = "SELECT seq FROM duties WHERE kind = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
-/// Whoever owes a scan may have ended, so each job is looked for in both tables.
+/// A job that owes a scan may have ended, so each job is looked for in both tables.
 pub(crate) fn owing(
     conn: &Connection,
     unreadable: &Unreadable,
     duty: Duty,
     after: JobSeq,
     limit: usize,
-) -> Result<Vec<Job>, Fault> {
+) -> Result<Vec<Job>, StatementError> {
     let mut statement = conn.prepare_cached(OWING)?;
     let mut rows = statement.query(params![duty.as_str(), after.0, EVERY_ROW])?;
-    let not_there = || Fault::Row("it has a duty and is not there".to_owned());
+    let not_there = || StatementError::Row("it has a duty and is not there".to_owned());
     let mut jobs = Vec::new();
     while jobs.len() < limit
         && let Some(row) = rows.next()?
@@ -121,7 +127,7 @@ pub(crate) fn owing(
 
 pub(super) const FAMILY: &str = include_str!("../../queries/family.sql");
 
-pub(crate) fn family(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, Fault> {
+pub(crate) fn family(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Kin>, StatementError> {
     let mut kin = Vec::with_capacity(lives.len());
     for (parent, life) in lives {
         kin.extend(collect(conn, FAMILY, params![parent.as_str(), life], |row| {
@@ -135,7 +141,7 @@ pub(crate) fn family(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Ki
 
 pub(super) const UNDER_WAY: &str = include_str!("../../queries/under_way.sql");
 
-pub(crate) fn under_way(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, Fault> {
+pub(crate) fn under_way(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StatementError> {
     let latest = |(parent, life): &(JobId, u32)| {
         Ok(collect(conn, UNDER_WAY, params![parent.as_str(), life], |row| Ok(JobSeq(row.get(0)?)))?.pop())
     };
@@ -146,10 +152,10 @@ pub(super) const CHILDREN: &str =
     "SELECT seq FROM children WHERE parent = ?1 AND life = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
 
 /// One by one, so that what does not fit is not read.
-pub(crate) fn children(conn: &Connection, query: &ChildQuery) -> Result<Listing<Child>, Fault> {
+pub(crate) fn children(conn: &Connection, query: &ChildQuery) -> Result<Listing<ChildJob>, StatementError> {
     let params = params![query.parent.as_str(), query.life, query.after.0, bounded(query.limit)];
     let seqs: Vec<i64> = collect(conn, CHILDREN, params, |row| Ok(row.get(0)?))?;
-    let (mut items, mut bytes, mut full) = (Vec::<Child>::new(), 0, seqs.len() == query.limit);
+    let (mut items, mut bytes, mut full) = (Vec::<ChildJob>::new(), 0, seqs.len() == query.limit);
     for seq in seqs {
         let Some(child) = child(conn, seq)? else { continue };
         bytes += child.bytes();
@@ -163,11 +169,11 @@ pub(crate) fn children(conn: &Connection, query: &ChildQuery) -> Result<Listing<
     Ok(Listing { items, next })
 }
 
-fn child(conn: &Connection, seq: i64) -> Result<Option<Child>, Fault> {
+fn child(conn: &Connection, seq: i64) -> Result<Option<ChildJob>, StatementError> {
     let found = collect(conn, include_str!("../../queries/told.sql"), [seq], |row| {
         let job = row::job(row, Json::null())?;
         let result = row.get::<_, Option<String>>(6)?.map(Json::trusted).filter(|_| job.result_is_out());
-        Ok(Child { job, result })
+        Ok(ChildJob { job, result })
     });
     Ok(found?.pop())
 }
@@ -180,16 +186,16 @@ pub(crate) fn live_children(
     life: u32,
     after: JobSeq,
     limit: usize,
-) -> Result<Vec<(JobSeq, JobId)>, Fault> {
+) -> Result<Vec<(JobSeq, JobId)>, StatementError> {
     let params = params![parent.as_str(), life, after.0, bounded(limit)];
     collect(conn, LIVE_CHILDREN, params, |row| Ok((JobSeq(row.get(0)?), JobId::from(row.get_ref(1)?.as_str()?))))
 }
 
-pub(crate) fn held(conn: &Connection, unreadable: &Unreadable, session: &SessionId) -> Result<Vec<Job>, Fault> {
+pub(crate) fn held(conn: &Connection, unreadable: &Unreadable, session: &SessionId) -> Result<Vec<Job>, StatementError> {
     readable(conn, unreadable, include_str!("../../queries/held.sql"), [session.as_str()], usize::MAX)
 }
 
-pub(crate) fn bound(conn: &Connection, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, Fault> {
+pub(crate) fn bound(conn: &Connection, sessions: &[SessionId]) -> Result<Vec<(SessionId, JobId)>, StatementError> {
     let mut bound = Vec::new();
     for session in sessions {
         let ids = collect(conn, include_str!("../../queries/bound.sql"), [session.as_str()], |row| {
@@ -200,7 +206,7 @@ pub(crate) fn bound(conn: &Connection, sessions: &[SessionId]) -> Result<Vec<(Se
     Ok(bound)
 }
 
-pub(crate) fn logs(conn: &Connection, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, Fault> {
+pub(crate) fn logs(conn: &Connection, id: &JobId, after: u64, limit: usize) -> Result<Vec<KeptLine>, StatementError> {
     let Some(seq) = seq_of(conn, id)? else { return Ok(Vec::new()) };
     let sql = "SELECT attempt, at, line, n FROM job_logs WHERE seq = ?1 AND n > ?3 ORDER BY n DESC LIMIT ?2";
     let after = i64::try_from(after).unwrap_or(i64::MAX);

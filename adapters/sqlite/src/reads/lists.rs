@@ -3,17 +3,18 @@
 use lockgate_core::job::{DeadLetter, Job};
 use lockgate_core::request::Json;
 use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
+use lockgate_sql::codes::state_code;
 use rusqlite::{Connection, Row, params};
 
 use super::damage::name_of;
-use crate::error::Fault;
-use crate::row::{self, priority_code, state_code};
+use crate::error::StatementError;
+use crate::row::{self, priority_code};
 
 /// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
 pub(super) const ROWS_MAX: usize = 10_000;
 
 /// A page while it is filled.
-pub(super) struct Page<T> {
+pub(super) struct ListPage<T> {
     pub(super) items: Vec<T>,
     limit: usize,
     rows_left: usize,
@@ -21,7 +22,7 @@ pub(super) struct Page<T> {
     last: Option<i64>,
 }
 
-impl<T> Page<T> {
+impl<T> ListPage<T> {
     pub(super) fn new(limit: usize) -> Self {
         Self { items: Vec::new(), limit: limit.max(1), rows_left: ROWS_MAX, last: None }
     }
@@ -46,7 +47,7 @@ const EVERYBODY: [&str; 2] = [include_str!("../../queries/list_hot.sql"), includ
 pub(super) const CHILDREN: [&str; 2] =
     [include_str!("../../queries/list_hot_children.sql"), include_str!("../../queries/list_done_children.sql")];
 
-pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery) -> Result<Listing<Job>, Fault> {
+pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery) -> Result<Listing<Job>, StatementError> {
     let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
     let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
     // A table that cannot have the state is asked for rows before the first.
@@ -60,7 +61,7 @@ pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery)
         None => (hot.query([start(false)])?, done.query([start(true)])?),
     };
     let (mut live, mut ended) = (hot.next()?, done.next()?);
-    let mut page = Page::new(query.limit);
+    let mut page = ListPage::new(query.limit);
     while !page.is_full() {
         let from_live = match (live, ended) {
             (None, None) => break,
@@ -82,7 +83,7 @@ pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery)
 }
 
 /// The job, if the filters let it through. Cheap columns are looked at before anything is parsed.
-fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, Fault> {
+fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, StatementError> {
     let state_fits = query.state.is_none_or(|state| row.get(2).is_ok_and(|code: i64| code == state_code(state)));
     let tenant_fits = is_text(row, 6, query.tenant.as_ref().map(|tenant| tenant.as_str()))?;
     let topic_fits = is_text(row, 7, query.topic.as_ref().map(|topic| topic.as_str()))?;
@@ -94,7 +95,7 @@ fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, Fault> {
 }
 
 /// Whether a column has the text, if one is asked for.
-pub(super) fn is_text(row: &Row<'_>, column: usize, wanted: Option<&str>) -> Result<bool, Fault> {
+pub(super) fn is_text(row: &Row<'_>, column: usize, wanted: Option<&str>) -> Result<bool, StatementError> {
     Ok(match wanted {
         Some(wanted) => row.get_ref(column)?.as_str()? == wanted,
         None => true,
@@ -105,11 +106,11 @@ pub(crate) fn dead_letters(
     conn: &Connection,
     unreadable: &Unreadable,
     query: &DeadLetterQuery,
-) -> Result<Listing<DeadLetter>, Fault> {
+) -> Result<Listing<DeadLetter>, StatementError> {
     let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
     let mut statement = conn.prepare_cached(include_str!("../../queries/list_letters.sql"))?;
     let mut rows = statement.query([before])?;
-    let mut page = Page::new(query.limit);
+    let mut page = ListPage::new(query.limit);
     while !page.is_full() {
         let Some(row) = rows.next()? else { break };
         let number: i64 = row.get(0)?;
@@ -119,7 +120,7 @@ pub(crate) fn dead_letters(
             && query.priority.is_none_or(|p| row.get(3).is_ok_and(|code: i64| code == priority_code(p) as i64))
             && is_text(row, 4, query.reason.map(|reason| reason.as_str()))?;
         if fits {
-            let letter = serde_json::from_str::<DeadLetter>(row.get_ref(5)?.as_str()?).map_err(Fault::from);
+            let letter = serde_json::from_str::<DeadLetter>(row.get_ref(5)?.as_str()?).map_err(StatementError::from);
             let letter = unreadable.or_told(|| format!("dead letter {number}"), letter)?;
             page.items.extend(letter.filter(|letter| has_labels(&letter.labels, &query.labels)));
         }

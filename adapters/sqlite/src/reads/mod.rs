@@ -20,7 +20,7 @@ pub(crate) use jobs::{
     ready_lanes, under_way,
 };
 pub(crate) use lists::{dead_letters, list};
-pub(crate) use names::{key_owner, owner, run_of_key, taken};
+pub(crate) use names::{duplicates, key_owner, owner, run_of_key};
 pub(crate) use runs::{dag, dags, list_runs, live_runs, load_runs, memo, news, run_since, unheard, waking};
 pub(crate) use schedules::{due_schedules, list_schedules, list_slots, load_schedules, next_schedule};
 pub(crate) use sessions::{backlog, closed_holding, kept_tries, leases, open_edges, open_sessions, outbox, outbox_of};
@@ -31,15 +31,15 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Params, Row};
 
-use crate::error::Fault;
+use crate::error::StatementError;
 
 /// All rows of a query, each turned into a word of `core`.
 fn collect<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    mut convert: impl FnMut(&Row<'_>) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
+    mut convert: impl FnMut(&Row<'_>) -> Result<T, StatementError>,
+) -> Result<Vec<T>, StatementError> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut found = Vec::new();
@@ -49,7 +49,7 @@ fn collect<T>(
     Ok(found)
 }
 
-fn text(row: &Row<'_>, column: usize) -> Result<Arc<str>, Fault> {
+fn text(row: &Row<'_>, column: usize) -> Result<Arc<str>, StatementError> {
     Ok(row.get_ref(column)?.as_str()?.into())
 }
 

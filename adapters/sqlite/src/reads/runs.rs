@@ -7,17 +7,23 @@ use lockgate_core::ids::{ActorId, JobSeq, RunId, TenantId};
 use lockgate_core::job::{Earlier, JobState};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunQuery, Told};
+use lockgate_ports::store::{DagRow, MemoKey, NewsRow, RunNews, RunQuery};
 use lockgate_ports::{Listing, Unreadable};
+use lockgate_sql::codes::{item, run_state, run_state_code};
 use rusqlite::{Connection, Row, params};
 
 use super::damage::name_of;
-use super::lists::{Page, ROWS_MAX, is_text};
+use super::lists::{ListPage, ROWS_MAX, is_text};
 use super::{bounded, collect, text};
-use crate::error::Fault;
-use crate::row::{self, item, run_state, run_state_code};
+use crate::error::StatementError;
+use crate::row;
 
-pub(crate) fn dag(conn: &Connection, tenant: &TenantId, name: &str, version: Option<u32>) -> Result<Option<DagRow>, Fault> {
+pub(crate) fn dag(
+    conn: &Connection,
+    tenant: &TenantId,
+    name: &str,
+    version: Option<u32>,
+) -> Result<Option<DagRow>, StatementError> {
     let sql = "SELECT tenant, name, version, snapshot, actor, at, pins, text FROM dags
         WHERE tenant = ?1 AND name = ?2 AND version <= ?3 ORDER BY version DESC LIMIT 1";
     let params = params![tenant.as_str(), name, version.map_or(i64::MAX, i64::from)];
@@ -25,12 +31,17 @@ pub(crate) fn dag(conn: &Connection, tenant: &TenantId, name: &str, version: Opt
     Ok(found.filter(|row| version.is_none_or(|version| row.version == version)))
 }
 
-pub(crate) fn dags(conn: &Connection, tenant: &TenantId, after: Option<&str>, limit: usize) -> Result<Vec<DagRow>, Fault> {
+pub(crate) fn dags(
+    conn: &Connection,
+    tenant: &TenantId,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<DagRow>, StatementError> {
     let params = params![tenant.as_str(), after.unwrap_or_default(), bounded(limit)];
     collect(conn, include_str!("../../queries/list_dags.sql"), params, dag_row)
 }
 
-fn dag_row(row: &Row<'_>) -> Result<DagRow, Fault> {
+fn dag_row(row: &Row<'_>) -> Result<DagRow, StatementError> {
     Ok(DagRow {
         tenant: TenantId::new(text(row, 0)?),
         name: text(row, 1)?,
@@ -43,11 +54,11 @@ fn dag_row(row: &Row<'_>) -> Result<DagRow, Fault> {
     })
 }
 
-pub(crate) fn load_runs(conn: &Connection, ids: &[RunId]) -> Result<Vec<Option<Run>>, Fault> {
+pub(crate) fn load_runs(conn: &Connection, ids: &[RunId]) -> Result<Vec<Option<Run>>, StatementError> {
     ids.iter().map(|id| run_since(conn, id, 0)).collect()
 }
 
-pub(crate) fn run_since(conn: &Connection, id: &RunId, version: i64) -> Result<Option<Run>, Fault> {
+pub(crate) fn run_since(conn: &Connection, id: &RunId, version: i64) -> Result<Option<Run>, StatementError> {
     let Some((run_no, head)) = head_of(conn, id)? else { return Ok(None) };
     let sql = "SELECT node, item, body FROM run_nodes WHERE run_no = ?1 AND version > ?2";
     let nodes = collect(conn, sql, [run_no, version], |row| {
@@ -57,13 +68,13 @@ pub(crate) fn run_since(conn: &Connection, id: &RunId, version: i64) -> Result<O
     Ok(Some(Run { head, nodes: nodes.into_iter().collect() }))
 }
 
-fn head_of(conn: &Connection, id: &RunId) -> Result<Option<(i64, RunHead)>, Fault> {
+fn head_of(conn: &Connection, id: &RunId) -> Result<Option<(i64, RunHead)>, StatementError> {
     let sql = "SELECT run_no, version, state, wakes_at, head FROM runs WHERE run_id = ?1";
     Ok(collect(conn, sql, [id.as_str()], |row| Ok((row.get(0)?, head(row)?)))?.pop())
 }
 
 /// Columns: number, version, state, time to wake, head.
-fn head(row: &Row<'_>) -> Result<RunHead, Fault> {
+fn head(row: &Row<'_>) -> Result<RunHead, StatementError> {
     let mut head: RunHead = serde_json::from_str(row.get_ref(4)?.as_str()?)?;
     head.version = row.get(1)?;
     head.state = run_state(row.get(2)?)?;
@@ -71,10 +82,14 @@ fn head(row: &Row<'_>) -> Result<RunHead, Fault> {
     Ok(head)
 }
 
-pub(crate) fn list_runs(conn: &Connection, unreadable: &Unreadable, query: &RunQuery) -> Result<Listing<RunHead>, Fault> {
+pub(crate) fn list_runs(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    query: &RunQuery,
+) -> Result<Listing<RunHead>, StatementError> {
     let mut statement = conn.prepare_cached(include_str!("../../queries/list_runs.sql"))?;
     let mut rows = statement.query([query.cursor.map_or(i64::MAX, |cursor| cursor.0)])?;
-    let mut page = Page::new(query.limit);
+    let mut page = ListPage::new(query.limit);
     while !page.is_full() {
         let Some(row) = rows.next()? else { break };
         let number: i64 = row.get(0)?;
@@ -90,7 +105,12 @@ pub(crate) fn list_runs(conn: &Connection, unreadable: &Unreadable, query: &RunQ
     Ok(page.done())
 }
 
-pub(crate) fn news(conn: &Connection, unreadable: &Unreadable, runs: &[RunId], limit: usize) -> Result<Vec<NewsRow>, Fault> {
+pub(crate) fn news(
+    conn: &Connection,
+    unreadable: &Unreadable,
+    runs: &[RunId],
+    limit: usize,
+) -> Result<Vec<NewsRow>, StatementError> {
     let sql = "SELECT news_no, seq, child FROM run_news WHERE run_id = ?1 ORDER BY news_no";
     let mut found = Vec::new();
     for run in runs {
@@ -112,19 +132,19 @@ pub(crate) fn news(conn: &Connection, unreadable: &Unreadable, runs: &[RunId], l
 }
 
 /// As it is now; None if it is gone.
-fn told(conn: &Connection, row: &Row<'_>) -> Result<Option<Told>, Fault> {
+fn told(conn: &Connection, row: &Row<'_>) -> Result<Option<RunNews>, StatementError> {
     if let Some(seq) = row.get::<_, Option<i64>>(1)? {
         return job_told(conn, JobSeq(seq));
     }
     let child = RunId::from(row.get_ref(2)?.as_str()?);
-    Ok(head_of(conn, &child)?.map(|(_, head)| Told::Run(Box::new(head))))
+    Ok(head_of(conn, &child)?.map(|(_, head)| RunNews::Run(Box::new(head))))
 }
 
-fn job_told(conn: &Connection, seq: JobSeq) -> Result<Option<Told>, Fault> {
+fn job_told(conn: &Connection, seq: JobSeq) -> Result<Option<RunNews>, StatementError> {
     let told = collect(conn, include_str!("../../queries/told.sql"), [seq.0], |row| {
         let job = Box::new(row::job(row, Json::null())?);
         let result = row.get::<_, Option<String>>(6)?.map(Json::trusted).filter(|_| job.result_is_out());
-        Ok(Told::Job { job, result })
+        Ok(RunNews::Job { job, result })
     })?;
     Ok(told.into_iter().next())
 }
@@ -135,18 +155,20 @@ pub(crate) fn memo(
     unreadable: &Unreadable,
     key: &MemoKey,
     now: Timestamp,
-) -> Result<Option<Earlier>, Fault> {
+) -> Result<Option<Earlier>, StatementError> {
     let sql = "SELECT seq FROM memos WHERE tenant = ?1 AND key = ?2 AND until > ?3";
     let params = params![key.tenant.as_str(), &*key.key, now.as_millis()];
     let Some(seq) = collect(conn, sql, params, |row| Ok(row.get(0)?))?.pop() else { return Ok(None) };
     let told = unreadable.or_told(|| name_of(conn, seq), job_told(conn, JobSeq(seq)))?.flatten();
     Ok(match told {
-        Some(Told::Job { job, result: Some(result) }) if job.state() == JobState::Succeeded => Some(Earlier { job, result }),
+        Some(RunNews::Job { job, result: Some(result) }) if job.state() == JobState::Succeeded => {
+            Some(Earlier { job, result })
+        }
         _ => None,
     })
 }
 
-pub(crate) fn unheard(conn: &Connection, until: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+pub(crate) fn unheard(conn: &Connection, until: Timestamp, limit: usize) -> Result<Vec<RunId>, StatementError> {
     let mut statement = conn.prepare_cached(include_str!("../../queries/unheard.sql"))?;
     let mut rows = statement.query([until.as_millis()])?;
     let (mut runs, mut seen, mut looked_at) = (Vec::new(), BTreeSet::new(), 0);
@@ -163,14 +185,14 @@ pub(crate) fn unheard(conn: &Connection, until: Timestamp, limit: usize) -> Resu
     Ok(runs)
 }
 
-pub(crate) fn waking(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<RunId>, Fault> {
+pub(crate) fn waking(conn: &Connection, now: Timestamp, limit: usize) -> Result<Vec<RunId>, StatementError> {
     let params = [now.as_millis(), bounded(limit)];
     collect(conn, include_str!("../../queries/waking.sql"), params, |row| Ok(RunId::new(text(row, 0)?)))
 }
 
 pub(super) const LIVE: &str = "SELECT run_id FROM runs WHERE state < 4 AND run_id > ?1 ORDER BY run_id LIMIT ?2";
 
-pub(crate) fn live_runs(conn: &Connection, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Fault> {
+pub(crate) fn live_runs(conn: &Connection, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, StatementError> {
     let params = params![after.map_or("", RunId::as_str), bounded(limit)];
     collect(conn, LIVE, params, |row| Ok(RunId::new(text(row, 0)?)))
 }

@@ -6,28 +6,28 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobId, SessionId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Backlog, EdgeRow, LeaseRow, OutboxEntry, OutboxRow, SessionRow, Unreadable};
+use lockgate_ports::{EdgeRow, LeaseRow, OutboxBacklog, OutboxEntry, OutboxRow, SessionRow, Unreadable};
 use rusqlite::{Connection, Row};
 
 use super::{bounded, collect, text};
-use crate::error::Fault;
+use crate::error::StatementError;
 
-pub(crate) fn open_edges(conn: &Connection) -> Result<Vec<EdgeRow>, Fault> {
+pub(crate) fn open_edges(conn: &Connection) -> Result<Vec<EdgeRow>, StatementError> {
     collect(conn, "SELECT edge, expires_at FROM edges WHERE closed_at IS NULL ORDER BY edge", [], |row| {
         let expires_at = Timestamp::from_millis(row.get(1)?);
         Ok(EdgeRow { edge: EdgeId::from(row.get_ref(0)?.as_str()?), expires_at })
     })
 }
 
-pub(crate) fn open_sessions(conn: &Connection, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+pub(crate) fn open_sessions(conn: &Connection, unreadable: &Unreadable) -> Result<Vec<SessionRow>, StatementError> {
     sessions(conn, unreadable, include_str!("../../queries/open_sessions.sql"))
 }
 
-pub(crate) fn closed_holding(conn: &Connection, unreadable: &Unreadable) -> Result<Vec<SessionRow>, Fault> {
+pub(crate) fn closed_holding(conn: &Connection, unreadable: &Unreadable) -> Result<Vec<SessionRow>, StatementError> {
     sessions(conn, unreadable, include_str!("../../queries/closed_holding.sql"))
 }
 
-fn sessions(conn: &Connection, unreadable: &Unreadable, sql: &str) -> Result<Vec<SessionRow>, Fault> {
+fn sessions(conn: &Connection, unreadable: &Unreadable, sql: &str) -> Result<Vec<SessionRow>, StatementError> {
     let found = collect(conn, sql, [], |row| {
         let name = text(row, 0)?;
         unreadable.or_told(|| format!("session {name}"), session(row))
@@ -35,7 +35,7 @@ fn sessions(conn: &Connection, unreadable: &Unreadable, sql: &str) -> Result<Vec
     Ok(found.into_iter().flatten().collect())
 }
 
-fn session(row: &Row<'_>) -> Result<SessionRow, Fault> {
+fn session(row: &Row<'_>) -> Result<SessionRow, StatementError> {
     let epoch: i64 = row.get(1)?;
     Ok(SessionRow {
         session: SessionId::from(row.get_ref(0)?.as_str()?),
@@ -47,7 +47,7 @@ fn session(row: &Row<'_>) -> Result<SessionRow, Fault> {
     })
 }
 
-pub(crate) fn leases(conn: &Connection, now: Timestamp) -> Result<Vec<LeaseRow>, Fault> {
+pub(crate) fn leases(conn: &Connection, now: Timestamp) -> Result<Vec<LeaseRow>, StatementError> {
     let sql = "SELECT name, holder, epoch, expires_at FROM leases ORDER BY name";
     collect(conn, sql, [], |row| {
         let (epoch, expires_at): (i64, i64) = (row.get(2)?, row.get(3)?);
@@ -56,7 +56,7 @@ pub(crate) fn leases(conn: &Connection, now: Timestamp) -> Result<Vec<LeaseRow>,
     })
 }
 
-pub(crate) fn kept_tries(conn: &Connection) -> Result<Option<Arc<str>>, Fault> {
+pub(crate) fn kept_tries(conn: &Connection) -> Result<Option<Arc<str>>, StatementError> {
     let kept = collect(conn, "SELECT tries FROM placing_tries", [], |row| Ok(row.get::<_, String>(0)?))?;
     Ok(kept.into_iter().next().map(Arc::from))
 }
@@ -64,12 +64,17 @@ pub(crate) fn kept_tries(conn: &Connection) -> Result<Option<Arc<str>>, Fault> {
 const OUTBOX: &str = "outbox_id, job_id, sink, body, at";
 
 /// Rows committed until then.
-pub(crate) fn outbox(conn: &Connection, after: i64, until: Timestamp, limit: usize) -> Result<Vec<OutboxRow>, Fault> {
+pub(crate) fn outbox(
+    conn: &Connection,
+    after: i64,
+    until: Timestamp,
+    limit: usize,
+) -> Result<Vec<OutboxRow>, StatementError> {
     let sql = format!("SELECT {OUTBOX} FROM outbox WHERE outbox_id > ?1 AND at <= ?2 ORDER BY outbox_id LIMIT ?3");
     collect(conn, &sql, (after, until.as_millis(), bounded(limit)), outbox_row)
 }
 
-pub(crate) fn outbox_of(conn: &Connection, jobs: &[JobId]) -> Result<Vec<OutboxRow>, Fault> {
+pub(crate) fn outbox_of(conn: &Connection, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StatementError> {
     let sql = format!("SELECT {OUTBOX} FROM outbox WHERE job_id = ?1");
     let mut rows = Vec::new();
     for job in jobs {
@@ -80,15 +85,15 @@ pub(crate) fn outbox_of(conn: &Connection, jobs: &[JobId]) -> Result<Vec<OutboxR
     Ok(rows)
 }
 
-pub(crate) fn backlog(conn: &Connection, now: Timestamp, limit: usize) -> Result<Backlog, Fault> {
+pub(crate) fn backlog(conn: &Connection, now: Timestamp, limit: usize) -> Result<OutboxBacklog, StatementError> {
     let sql = "SELECT COUNT(*), MIN(at) FROM (SELECT at FROM outbox ORDER BY outbox_id LIMIT ?1)";
     let (rows, oldest): (i64, Option<i64>) =
         conn.prepare_cached(sql)?.query_row([bounded(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let oldest = oldest.map_or(Duration::ZERO, |at| now.since(Timestamp::from_millis(at)));
-    Ok(Backlog { rows: rows.unsigned_abs(), oldest })
+    Ok(OutboxBacklog { rows: rows.unsigned_abs(), oldest })
 }
 
-fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, Fault> {
+fn outbox_row(row: &Row<'_>) -> Result<OutboxRow, StatementError> {
     let entry = OutboxEntry { sink: text(row, 2)?, body: Json::trusted(text(row, 3)?) };
     let at = Timestamp::from_millis(row.get(4)?);
     Ok(OutboxRow { id: row.get(0)?, job_id: JobId::new(text(row, 1)?), at, entry })

@@ -5,24 +5,28 @@ use lockgate_ports::Usage;
 use rusqlite::{Connection, Row, params};
 
 use super::{bounded, collect};
-use crate::error::Fault;
+use crate::error::StatementError;
 
 pub(super) const USAGE: &str = "SELECT live, ended, runs, stored_bytes FROM tallies WHERE tenant = ?1";
 
-pub(crate) fn usage(conn: &Connection, tenants: &[TenantId]) -> Result<Vec<Usage>, Fault> {
+pub(crate) fn usage(conn: &Connection, tenants: &[TenantId]) -> Result<Vec<Usage>, StatementError> {
     let one = |tenant: &TenantId| Ok(collect(conn, USAGE, [tenant.as_str()], counts)?.pop().unwrap_or_default());
     tenants.iter().map(one).collect()
 }
 
-pub(crate) fn tenants(conn: &Connection, after: Option<&TenantId>, limit: usize) -> Result<Vec<(TenantId, Usage)>, Fault> {
+pub(crate) fn tenants(
+    conn: &Connection,
+    after: Option<&TenantId>,
+    limit: usize,
+) -> Result<Vec<(TenantId, Usage)>, StatementError> {
     let params = params![after.map_or("", TenantId::as_str), bounded(limit)];
     collect(conn, include_str!("../../queries/list_tenants.sql"), params, |row| {
         Ok((TenantId::from(row.get_ref(4)?.as_str()?), counts(row)?))
     })
 }
 
-fn counts(row: &Row<'_>) -> Result<Usage, Fault> {
-    let count = |at: usize| -> Result<u64, Fault> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
+fn counts(row: &Row<'_>) -> Result<Usage, StatementError> {
+    let count = |at: usize| -> Result<u64, StatementError> { Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0)) };
     Ok(Usage { live: count(0)?, ended: count(1)?, runs: count(2)?, stored_bytes: count(3)? })
 }
 
@@ -36,7 +40,7 @@ pub(crate) fn erasable(
     tenant: &TenantId,
     after: i64,
     limit: usize,
-) -> Result<Option<(Vec<i64>, i64)>, Fault> {
+) -> Result<Option<(Vec<i64>, i64)>, StatementError> {
     let stretch = "SELECT MAX(seq) FROM (SELECT seq FROM jobs WHERE seq > ?1 ORDER BY seq LIMIT ?2)";
     let end: Option<i64> = conn.prepare_cached(stretch)?.query_row([after, LOOKED_AT], |row| row.get(0))?;
     let Some(end) = end else { return Ok(None) };

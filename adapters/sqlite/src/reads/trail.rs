@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use lockgate_core::audit::{Action, AuditEntry, AuditRow, Block, Seal};
+use lockgate_core::audit::{AuditAction, AuditEntry, AuditRow, Block, Seal};
 use lockgate_core::ids::{ActorId, TenantId};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Active, SnapshotKind, SnapshotRow};
+use lockgate_sql::codes::stored;
 use rusqlite::{Connection, Row};
 
 use super::{bounded, collect, text};
-use crate::error::Fault;
-use crate::row::stored;
+use crate::error::StatementError;
 
 pub(super) const AUDIT: &str = "SELECT audit_id, at, tenant, actor, action, subject, detail FROM audit
     WHERE audit_id > ?1 ORDER BY audit_id LIMIT ?2";
@@ -20,7 +20,7 @@ pub(super) const BLOCKS: &str = "SELECT block_no, first_id, last_id, rows, previ
 pub(super) const HEAD: &str = "SELECT block_no, first_id, last_id, rows, previous, seal, sealed_at FROM audit_blocks
     ORDER BY block_no DESC LIMIT 1";
 
-pub(crate) fn active(conn: &Connection, kind: SnapshotKind) -> Result<Option<Active>, Fault> {
+pub(crate) fn active(conn: &Connection, kind: SnapshotKind) -> Result<Option<Active>, StatementError> {
     let found = collect(conn, include_str!("../../queries/active.sql"), [kind.as_str()], |row| {
         let SnapshotRow { version, id, actor, at } = snapshot_row(row)?;
         Ok(Active { version, id, actor, at, text: text(row, 4)? })
@@ -28,13 +28,13 @@ pub(crate) fn active(conn: &Connection, kind: SnapshotKind) -> Result<Option<Act
     Ok(found.into_iter().next())
 }
 
-pub(crate) fn snapshots(conn: &Connection, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, Fault> {
+pub(crate) fn snapshots(conn: &Connection, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, StatementError> {
     let params = rusqlite::params![kind.as_str(), bounded(limit)];
     collect(conn, include_str!("../../queries/list_snapshots.sql"), params, snapshot_row)
 }
 
 /// Columns: version, id, actor, time.
-fn snapshot_row(row: &Row<'_>) -> Result<SnapshotRow, Fault> {
+fn snapshot_row(row: &Row<'_>) -> Result<SnapshotRow, StatementError> {
     let version: i64 = row.get(0)?;
     Ok(SnapshotRow {
         version: version.unsigned_abs(),
@@ -44,16 +44,16 @@ fn snapshot_row(row: &Row<'_>) -> Result<SnapshotRow, Fault> {
     })
 }
 
-pub(crate) fn snapshot(conn: &Connection, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, Fault> {
+pub(crate) fn snapshot(conn: &Connection, kind: SnapshotKind, id: &str) -> Result<Option<Arc<str>>, StatementError> {
     let sql = "SELECT text FROM snapshots WHERE kind = ?1 AND id = ?2";
     Ok(collect(conn, sql, [kind.as_str(), id], |row| text(row, 0))?.pop())
 }
 
-pub(crate) fn audit(conn: &Connection, after: i64, limit: usize) -> Result<Vec<AuditRow>, Fault> {
+pub(crate) fn audit(conn: &Connection, after: i64, limit: usize) -> Result<Vec<AuditRow>, StatementError> {
     collect(conn, AUDIT, [after, bounded(limit)], |row| {
         let (id, action): (i64, _) = (row.get(0)?, text(row, 4)?);
-        let unknown = || Fault::Row(format!("audit row {id} has the unknown action {action:?}"));
-        let action = Action::parse(&action).ok_or_else(unknown)?;
+        let unknown = || StatementError::Row(format!("audit row {id} has the unknown action {action:?}"));
+        let action = AuditAction::parse(&action).ok_or_else(unknown)?;
         let entry = AuditEntry {
             at: Timestamp::from_millis(row.get(1)?),
             tenant: TenantId::new(text(row, 2)?),
@@ -66,15 +66,15 @@ pub(crate) fn audit(conn: &Connection, after: i64, limit: usize) -> Result<Vec<A
     })
 }
 
-pub(crate) fn blocks(conn: &Connection, after: u64, limit: usize) -> Result<Vec<Block>, Fault> {
+pub(crate) fn blocks(conn: &Connection, after: u64, limit: usize) -> Result<Vec<Block>, StatementError> {
     collect(conn, BLOCKS, [stored(after), bounded(limit)], block)
 }
 
-pub(crate) fn head(conn: &Connection) -> Result<Option<Block>, Fault> {
+pub(crate) fn head(conn: &Connection) -> Result<Option<Block>, StatementError> {
     Ok(collect(conn, HEAD, [], block)?.pop())
 }
 
-fn block(row: &Row<'_>) -> Result<Block, Fault> {
+fn block(row: &Row<'_>) -> Result<Block, StatementError> {
     let (no, rows): (i64, i64) = (row.get(0)?, row.get(3)?);
     Ok(Block {
         no: no.unsigned_abs(),

@@ -5,19 +5,19 @@ use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
-use lockgate_ports::store::{Credentials, GoesOn};
+use lockgate_ports::store::{CredentialStore, GoesOn};
 
 use super::SqliteStore;
-use crate::error::Fault;
+use crate::error::StatementError;
 use crate::reads;
 
 #[async_trait]
-impl Credentials for SqliteStore {
+impl CredentialStore for SqliteStore {
     async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError> {
         // The end has a column of its own, and is nowhere else.
         let body = serde_json::to_string(&Credential { ends_at: None, ..credential.clone() });
-        let body = body.map_err(|error| Fault::from(error).before_commit())?;
-        self.writer.run(1, move |ledger| ledger.add_credential(&credential, &body, &audit)).await
+        let body = body.map_err(|error| StatementError::from(error).before_commit())?;
+        self.writer.run(1, move |tx| tx.add_credential(&credential, &body, &audit)).await
     }
 
     async fn credential(&self, id: &CredentialId) -> Result<Option<Credential>, StoreError> {
@@ -38,6 +38,6 @@ impl Credentials for SqliteStore {
         audit: AuditEntry,
     ) -> Result<Option<Credential>, StoreError> {
         let id = id.clone();
-        self.writer.run(1, move |ledger| ledger.end_credential(&id, at, given.as_ref(), &audit)).await
+        self.writer.run(1, move |tx| tx.end_credential(&id, at, given.as_ref(), &audit)).await
     }
 }

@@ -9,18 +9,19 @@ use lockgate_core::dag::{Run, RunHead};
 use lockgate_core::ids::{JobSeq, RunId, TenantId};
 use lockgate_core::job::Earlier;
 use lockgate_core::request::RequestHash;
-use lockgate_ports::store::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, Runs};
+use lockgate_ports::store::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunQuery, RunRefusal, RunStore};
 use lockgate_ports::{Listing, StoreError, in_parts};
 
 use super::SqliteStore;
-use crate::error::Fault;
+use crate::encoded_change::EncodedChange;
+use crate::encoded_run_step::{self, EncodedRunStep};
+use crate::error::StatementError;
 use crate::reads;
-use crate::run_sheet::RunSheet;
 
 #[async_trait]
-impl Runs for SqliteStore {
+impl RunStore for SqliteStore {
     async fn put_dag(&self, dag: NewDag) -> Result<DagRow, StoreError> {
-        self.writer.run(1, move |ledger| ledger.put_dag(&dag)).await
+        self.writer.run(1, move |tx| tx.put_dag(&dag)).await
     }
 
     async fn dag(&self, tenant: &TenantId, name: &str, version: Option<u32>) -> Result<Option<DagRow>, StoreError> {
@@ -37,14 +38,17 @@ impl Runs for SqliteStore {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(RunSheet::fill).collect::<Result<Vec<RunSheet>, Fault>>();
+        let sheets = changes
+            .into_iter()
+            .map(|change| EncodedRunStep::fill(change, EncodedChange::fill))
+            .collect::<Result<Vec<EncodedRunStep>, StatementError>>();
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
         self.admit(sheets.iter().any(|sheet| sheet.head.version == 1))?;
         let advance = |part: Range<usize>| {
             // Kept here too, so that the writing thread does not have to free it.
             let shared = Arc::clone(&sheets);
-            let weight = sheets[part.clone()].iter().map(RunSheet::weight).sum();
-            self.writer.run(weight, move |ledger| ledger.advance(&shared[part.clone()]))
+            let weight = sheets[part.clone()].iter().map(encoded_run_step::weight).sum();
+            self.writer.run(weight, move |tx| tx.advance(&shared[part.clone()]))
         };
         in_parts(sheets.len(), advance, |_, why| Err(RunRefusal::Refused(why))).await
     }

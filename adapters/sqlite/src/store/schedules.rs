@@ -6,26 +6,26 @@ use async_trait::async_trait;
 use lockgate_core::ids::TenantId;
 use lockgate_core::schedule::{Schedule, Slot};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::store::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
-use lockgate_ports::turn_sheet::TurnSheet;
+use lockgate_ports::store::{ScheduleChange, ScheduleStore, SlotQuery, TurnConflict};
 use lockgate_ports::{Listing, StoreError};
+use lockgate_sql::EncodedScheduleTurn;
 
 use super::SqliteStore;
-use crate::error::Fault;
+use crate::error::StatementError;
 use crate::reads;
 
 #[async_trait]
-impl Schedules for SqliteStore {
+impl ScheduleStore for SqliteStore {
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let sheets = changes.into_iter().map(TurnSheet::fill).collect::<Result<Vec<TurnSheet>, _>>();
-        let sheets = Arc::new(sheets.map_err(|error| Fault::from(error).before_commit())?);
+        let sheets = changes.into_iter().map(EncodedScheduleTurn::fill).collect::<Result<Vec<EncodedScheduleTurn>, _>>();
+        let sheets = Arc::new(sheets.map_err(|error| StatementError::from(error).before_commit())?);
         // Kept here too, so that the writing thread does not have to free it.
         let shared = Arc::clone(&sheets);
-        let weight = sheets.iter().map(TurnSheet::weight).sum();
-        self.writer.run(weight, move |ledger| ledger.turn(&shared)).await
+        let weight = sheets.iter().map(EncodedScheduleTurn::weight).sum();
+        self.writer.run(weight, move |tx| tx.turn(&shared)).await
     }
 
     async fn load_schedules(&self, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, StoreError> {

@@ -3,20 +3,14 @@
 use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::TenantId;
-use lockgate_ports::store::Tenants;
+use lockgate_ports::store::TenantStore;
 use lockgate_ports::{Erased, StoreError, Usage};
 
 use super::SqliteStore;
 use crate::reads;
 
-/// How far the jobs were searched by an erasure that takes several calls.
-pub(super) struct Search {
-    tenant: TenantId,
-    after: i64,
-}
-
 #[async_trait]
-impl Tenants for SqliteStore {
+impl TenantStore for SqliteStore {
     async fn usage(&self, tenants: &[TenantId]) -> Result<Vec<Usage>, StoreError> {
         let tenants = tenants.to_vec();
         self.readers.run(move |conn| reads::usage(conn, &tenants)).await
@@ -28,17 +22,17 @@ impl Tenants for SqliteStore {
     }
 
     /// What is deleted is overwritten. Before the last call answers, so are all free pages, which may still have what was
-    /// deleted before, and the log is cut off; if somebody reads from it just then, after one of the next commits. If that
+    /// deleted before, and the log is cut off; if a reader uses it just then, after one of the next commits. If that
     /// call fails, the next one does it again. Left are copies that the database made of short rows when it moved them within
     /// a page, until that page is next put in order.
     async fn erase(&self, tenant: &TenantId, limit: usize, audit: &AuditEntry) -> Result<Erased, StoreError> {
         let limit = limit.max(1);
         let jobs = self.search(tenant, limit).await?;
         let (tenant, audit) = (tenant.clone(), audit.clone());
-        let erased = self.writer.run(limit, move |ledger| ledger.erase(&tenant, &jobs, limit, &audit)).await?;
+        let erased = self.writer.run(limit, move |tx| tx.erase(&tenant, &jobs, limit, &audit)).await?;
         if erased.done {
             let blanked = self.blank_free_pages().await;
-            self.writer.run(1, |ledger| ledger.give_blanks_back()).await?;
+            self.writer.run(1, |tx| tx.give_blanks_back()).await?;
             blanked?;
         }
         Ok(erased)
@@ -48,40 +42,22 @@ impl Tenants for SqliteStore {
 impl SqliteStore {
     /// As many as there were: what others free meanwhile is not the erased tenant's.
     async fn blank_free_pages(&self) -> Result<(), StoreError> {
-        let free = self.writer.run(1, |ledger| ledger.free_pages()).await?;
+        let free = self.writer.run(1, |tx| tx.free_pages()).await?;
         let (mut blanked, mut more) = (0, free > 0);
         while more && blanked < free {
-            (blanked, more) = self.writer.run(1, move |ledger| ledger.blank_free_pages(blanked)).await?;
+            (blanked, more) = self.writer.run(1, move |tx| tx.blank_free_pages(blanked)).await?;
         }
         Ok(())
     }
 
-    /// Ended jobs of a tenant. Jobs are not indexed by tenant, which every submit would pay for: they are looked through,
-    /// from where the last call stopped and, if that is not enough, once more from the beginning, where some may have ended
-    /// since. The tally says when there is no need to look.
+    /// Ended jobs of a tenant. The tally says when there is no need to look.
     async fn search(&self, tenant: &TenantId, limit: usize) -> Result<Vec<i64>, StoreError> {
         let ended = self.usage(std::slice::from_ref(tenant)).await?.first().map_or(0, |usage| usage.ended);
         let wanted = limit.min(usize::try_from(ended).unwrap_or(usize::MAX));
-        let known = self.searched.lock().take().filter(|search| search.tenant == *tenant).map(|search| search.after);
-        for from in known.into_iter().chain([0]) {
-            let (found, after) = self.search_from(from, tenant, wanted).await?;
-            if found.len() == wanted || from == 0 {
-                *self.searched.lock() = Some(Search { tenant: tenant.clone(), after });
-                return Ok(found);
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    async fn search_from(&self, from: i64, tenant: &TenantId, wanted: usize) -> Result<(Vec<i64>, i64), StoreError> {
-        let (mut found, mut after) = (Vec::new(), from);
-        while found.len() < wanted {
-            let (tenant, rest) = (tenant.clone(), wanted - found.len());
-            let stretch = self.readers.run(move |conn| reads::erasable(conn, &tenant, after, rest)).await?;
-            let Some((seqs, next)) = stretch else { break };
-            found.extend(seqs);
-            after = next;
-        }
-        Ok((found, after))
+        let stretch = |after, most| {
+            let tenant = tenant.clone();
+            self.readers.run(move |conn| reads::erasable(conn, &tenant, after, most))
+        };
+        self.searched.next(tenant, wanted, stretch).await
     }
 }

@@ -4,8 +4,8 @@
 //! tenant is erased they are taken, filled with zeros and given back. A whole rewrite of the database would do it too, and
 //! stop every writer meanwhile.
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::error::StatementError;
 
 /// Pages overwritten by one transaction. Bounds how long others wait for it.
 const PAGES: i64 = 2_048;
@@ -14,13 +14,13 @@ const LINK_BYTES: i64 = 4;
 /// So much of a row lies beside its key that the pages which continue it are filled to the last byte.
 const BESIDE_BYTES: i64 = 600;
 
-impl Ledger<'_> {
-    pub(crate) fn free_pages(&self) -> Result<i64, Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn free_pages(&self) -> Result<i64, StatementError> {
         Ok(self.conn.pragma_query_value(None, "freelist_count", |row| row.get(0))?)
     }
 
     /// How many were overwritten, with those `before`, and whether there are more.
-    pub(crate) fn blank_free_pages(&mut self, before: i64) -> Result<(i64, bool), Fault> {
+    pub(crate) fn blank_free_pages(&mut self, before: i64) -> Result<(i64, bool), StatementError> {
         let pages = self.free_pages()?.min(PAGES);
         let page_bytes: i64 = self.conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
         let bytes = pages * (page_bytes - LINK_BYTES) + BESIDE_BYTES;
@@ -29,7 +29,7 @@ impl Ledger<'_> {
     }
 
     /// The log, which has the pages as they were, goes with the commit.
-    pub(crate) fn give_blanks_back(&mut self) -> Result<(), Fault> {
+    pub(crate) fn give_blanks_back(&mut self) -> Result<(), StatementError> {
         self.conn.prepare_cached("DELETE FROM blanks")?.execute([])?;
         self.erased = true;
         Ok(())

@@ -8,25 +8,25 @@ use lockgate_ports::{ChangeError, OutboxEntry};
 use rusqlite::params;
 use rusqlite::types::FromSql;
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::encoded_change::EncodedChange;
+use crate::error::StatementError;
 use crate::reads;
 use crate::row::priority_code;
-use crate::sheet::Sheet;
 
 /// An item refused, or a transaction failed: the first is an answer, the second is not.
-pub(super) type Answer<T> = Result<Result<T, ChangeError>, Fault>;
+pub(super) type ChangeResult<T> = Result<Result<T, ChangeError>, StatementError>;
 
 /// What is known of the call that is being committed.
-struct Call<'a> {
+struct CommitCall<'a> {
     /// The last number given away before it.
     last_seq: i64,
     refused: BTreeSet<&'a JobId>,
 }
 
-impl Ledger<'_> {
-    pub(crate) fn commit(&mut self, sheets: &[Sheet]) -> Result<Vec<Result<JobSeq, ChangeError>>, Fault> {
-        let mut call = Call { last_seq: self.book.last_seq, refused: BTreeSet::new() };
+impl WriteTx<'_> {
+    pub(crate) fn commit(&mut self, sheets: &[EncodedChange]) -> Result<Vec<Result<JobSeq, ChangeError>>, StatementError> {
+        let mut call = CommitCall { last_seq: self.totals_row.last_seq, refused: BTreeSet::new() };
         let mut results = Vec::with_capacity(sheets.len());
         for sheet in sheets {
             let result = self.apply(sheet, &call)?;
@@ -40,7 +40,7 @@ impl Ledger<'_> {
 
     /// A change is checked before anything of it is written, so that a refused one leaves no trace and its neighbours
     /// need no savepoint.
-    fn apply(&mut self, sheet: &Sheet, call: &Call<'_>) -> Answer<JobSeq> {
+    fn apply(&mut self, sheet: &EncodedChange, call: &CommitCall<'_>) -> ChangeResult<JobSeq> {
         let transition = &sheet.change.transition;
         if !self.proves(&transition.evidence)? {
             return Ok(Err(ChangeError::Conflict));
@@ -53,7 +53,7 @@ impl Ledger<'_> {
     }
 
     /// What a change writes besides the job's own rows.
-    pub(super) fn keep_sides(&mut self, seq: JobSeq, sheet: &Sheet) -> Result<(), Fault> {
+    pub(super) fn keep_sides(&mut self, seq: JobSeq, sheet: &EncodedChange) -> Result<(), StatementError> {
         let transition = &sheet.change.transition;
         if let Some(letter) = &transition.dead_letter {
             self.keep_letter(seq, letter)?;
@@ -73,19 +73,20 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    pub(super) fn insert(&mut self, sheet: &Sheet) -> Answer<JobSeq> {
+    pub(super) fn insert(&mut self, sheet: &EncodedChange) -> ChangeResult<JobSeq> {
         let request = &sheet.change.transition.job.request;
         if let Some(key) = &request.idempotency_key
             && let Some(seq) = reads::key_owner(self.conn, request.tenant.as_str(), key, self.now)?
         {
             return Ok(Err(self.taken(seq, true)?));
         }
-        let seq = self.book.last_seq + 1;
+        let seq = self.totals_row.last_seq + 1;
         if !self.record(seq, sheet)? {
-            let owner = self.seq_of(&request.job_id)?.ok_or_else(|| Fault::Row("an id is taken by nobody".to_owned()))?;
+            let owner =
+                self.seq_of(&request.job_id)?.ok_or_else(|| StatementError::Row("an id is taken by nobody".to_owned()))?;
             return Ok(Err(self.taken(owner, false)?));
         }
-        self.book.last_seq = seq;
+        self.totals_row.last_seq = seq;
         if let Some(key) = &request.idempotency_key {
             self.take_key(request.tenant.as_str(), key, seq)?;
         }
@@ -93,10 +94,10 @@ impl Ledger<'_> {
         Ok(Ok(JobSeq(seq)))
     }
 
-    fn replace(&mut self, sheet: &Sheet, call: &Call<'_>) -> Answer<JobSeq> {
+    fn replace(&mut self, sheet: &EncodedChange, call: &CommitCall<'_>) -> ChangeResult<JobSeq> {
         let job = &sheet.change.transition.job;
         let numbered = (job.seq != JobSeq::default()).then_some(job.seq.0);
-        let born_in_call = || Ok::<_, Fault>(self.seq_of(&job.request.job_id)?.filter(|seq| *seq > call.last_seq));
+        let born_in_call = || Ok::<_, StatementError>(self.seq_of(&job.request.job_id)?.filter(|seq| *seq > call.last_seq));
         let known = if numbered.is_some() { numbered } else { born_in_call()? };
         let Some(seq) = known.filter(|_| !call.refused.contains(&job.request.job_id)) else {
             return Ok(Err(ChangeError::Conflict));
@@ -109,20 +110,20 @@ impl Ledger<'_> {
         Ok(if moved { Ok(JobSeq(seq)) } else { Err(ChangeError::Conflict) })
     }
 
-    fn take_key(&self, tenant: &str, key: &str, seq: i64) -> Result<(), Fault> {
+    fn take_key(&self, tenant: &str, key: &str, seq: i64) -> Result<(), StatementError> {
         let free_at = self.now + lockgate_ports::store::KEY_LIFE;
         let sql = "INSERT OR REPLACE INTO idempotency (tenant, key, seq, free_at) VALUES (?1, ?2, ?3, ?4)";
         self.conn.prepare_cached(sql)?.execute(params![tenant, key, seq, free_at.as_millis()])?;
         Ok(())
     }
 
-    fn taken(&self, seq: i64, by_key: bool) -> Result<ChangeError, Fault> {
+    fn taken(&self, seq: i64, by_key: bool) -> Result<ChangeError, StatementError> {
         let taken = reads::owner(self.conn, seq, by_key)?;
-        let taken = taken.ok_or_else(|| Fault::Row(format!("job {seq} is named and not there")))?;
+        let taken = taken.ok_or_else(|| StatementError::Row(format!("job {seq} is named and not there")))?;
         Ok(ChangeError::Taken(Box::new(taken)))
     }
 
-    fn keep_letter(&mut self, seq: JobSeq, letter: &DeadLetter) -> Result<(), Fault> {
+    fn keep_letter(&mut self, seq: JobSeq, letter: &DeadLetter) -> Result<(), StatementError> {
         let sql = "INSERT INTO dead_letters (seq, tenant, topic, priority, reason, letter) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let priority = priority_code(letter.priority);
         self.conn.prepare_cached(sql)?.execute(params![
@@ -133,38 +134,38 @@ impl Ledger<'_> {
             letter.reason.as_str(),
             serde_json::to_string(letter)?,
         ])?;
-        self.book.letter_kept(priority);
+        self.totals_row.letter_kept(priority);
         Ok(())
     }
 
-    pub(super) fn drop_letter(&mut self, seq: i64) -> Result<(), Fault> {
+    pub(super) fn drop_letter(&mut self, seq: i64) -> Result<(), StatementError> {
         if let Some(priority) = self.number("DELETE FROM dead_letters WHERE seq = ?1 RETURNING priority", [seq])? {
-            self.book.letter_gone(usize::try_from(priority).unwrap_or_default());
+            self.totals_row.letter_gone(usize::try_from(priority).unwrap_or_default());
         }
         Ok(())
     }
 
-    fn keep_outbox(&self, job_id: &JobId, entry: &OutboxEntry) -> Result<(), Fault> {
+    fn keep_outbox(&self, job_id: &JobId, entry: &OutboxEntry) -> Result<(), StatementError> {
         let sql = "INSERT INTO outbox (job_id, sink, body, at) VALUES (?1, ?2, ?3, ?4)";
         let columns = params![job_id.as_str(), &*entry.sink, entry.body.as_str(), self.now.as_millis()];
         self.conn.prepare_cached(sql)?.execute(columns)?;
         Ok(())
     }
 
-    pub(super) fn seq_of(&self, id: &JobId) -> Result<Option<i64>, Fault> {
+    pub(super) fn seq_of(&self, id: &JobId) -> Result<Option<i64>, StatementError> {
         self.number("SELECT seq FROM jobs WHERE job_id = ?1", [id.as_str()])
     }
 
-    pub(super) fn number(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<i64>, Fault> {
+    pub(super) fn number(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<i64>, StatementError> {
         self.first(sql, params)
     }
 
-    pub(super) fn text(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<String>, Fault> {
+    pub(super) fn text(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<String>, StatementError> {
         self.first(sql, params)
     }
 
     /// The first column of the first row, if there is one. All rows are stepped through, as RETURNING wants it.
-    fn first<T: FromSql>(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<T>, Fault> {
+    fn first<T: FromSql>(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<T>, StatementError> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query(params)?;
         let mut first = None;

@@ -6,12 +6,17 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::store::GoesOn;
 use rusqlite::params;
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::error::StatementError;
 use crate::reads;
 
-impl Ledger<'_> {
-    pub(crate) fn add_credential(&mut self, new: &Credential, body: &str, audit: &AuditEntry) -> Result<bool, Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn add_credential(
+        &mut self,
+        new: &Credential,
+        body: &str,
+        audit: &AuditEntry,
+    ) -> Result<bool, StatementError> {
         let sql = "INSERT INTO credentials (id, ends_at, body) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         let columns = params![new.id.as_str(), new.ends_at.map(Timestamp::as_millis), body];
         let added = self.conn.prepare_cached(sql)?.execute(columns)? == 1;
@@ -28,7 +33,7 @@ impl Ledger<'_> {
         at: Timestamp,
         given: Option<&GoesOn>,
         audit: &AuditEntry,
-    ) -> Result<Option<Credential>, Fault> {
+    ) -> Result<Option<Credential>, StatementError> {
         let sql = include_str!("../../queries/end_credential.sql");
         let (other, good_at) = (given.map(|given| given.id.as_str()), given.map(|given| given.at.as_millis()));
         if self.conn.prepare_cached(sql)?.execute(params![id.as_str(), at.as_millis(), other, good_at])? == 1 {

@@ -4,13 +4,13 @@ use lockgate_core::ids::{JobSeq, TenantId};
 use lockgate_core::job::Duty;
 use rusqlite::params;
 
-use super::Ledger;
-use super::tallies::{Change, bytes};
-use crate::error::Fault;
-use crate::sheet::Sheet;
+use super::WriteTx;
+use super::tallies::{TenantDelta, bytes};
+use crate::encoded_change::EncodedChange;
+use crate::error::StatementError;
 
-impl Ledger<'_> {
-    pub(super) fn keep_duties(&self, seq: JobSeq, duties: &[(Duty, bool)]) -> Result<(), Fault> {
+impl WriteTx<'_> {
+    pub(super) fn keep_duties(&self, seq: JobSeq, duties: &[(Duty, bool)]) -> Result<(), StatementError> {
         for (duty, begins) in duties {
             let sql = if *begins {
                 "INSERT INTO duties (kind, seq) VALUES (?1, ?2)"
@@ -22,7 +22,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    pub(super) fn forget_duties(&self, seq: i64) -> Result<(), Fault> {
+    pub(super) fn forget_duties(&self, seq: i64) -> Result<(), StatementError> {
         let mut delete = self.conn.prepare_cached("DELETE FROM duties WHERE kind = ?1 AND seq = ?2")?;
         for duty in Duty::ALL {
             delete.execute(params![duty.as_str(), seq])?;
@@ -30,9 +30,9 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    pub(super) fn hold_result(&mut self, seq: i64, tenant: &TenantId, result: &str) -> Result<(), Fault> {
+    pub(super) fn hold_result(&mut self, seq: i64, tenant: &TenantId, result: &str) -> Result<(), StatementError> {
         let before = self.number("SELECT octet_length(body) FROM held_results WHERE seq = ?1", [seq])?.unwrap_or(0);
-        let more = Change { stored_bytes: bytes(result) - before, ..Change::default() };
+        let more = TenantDelta { stored_bytes: bytes(result) - before, ..TenantDelta::default() };
         self.tallies.add(tenant, more);
         let mut insert = self.conn.prepare_cached("INSERT OR REPLACE INTO held_results (seq, body) VALUES (?1, ?2)")?;
         insert.execute(params![seq, result])?;
@@ -40,7 +40,7 @@ impl Ledger<'_> {
     }
 
     /// The held result of a job that ends. A result is held only while its scan is owed, so other ends need not look.
-    pub(super) fn take_held_result(&self, seq: i64, sheet: &Sheet) -> Result<Option<String>, Fault> {
+    pub(super) fn take_held_result(&self, seq: i64, sheet: &EncodedChange) -> Result<Option<String>, StatementError> {
         if !sheet.duties.contains(&(Duty::Scan, false)) {
             return Ok(None);
         }

@@ -5,9 +5,9 @@ use lockgate_core::ids::TenantId;
 use lockgate_ports::{Erased, Usage};
 use rusqlite::params;
 
-use super::Ledger;
+use super::WriteTx;
 use crate::connection::{OVERWRITE_ALWAYS, OVERWRITE_USUALLY};
-use crate::error::Fault;
+use crate::error::StatementError;
 
 /// What a tenant has besides jobs, runs and slots.
 const REST: [&str; 5] = [
@@ -18,7 +18,7 @@ const REST: [&str; 5] = [
     "DELETE FROM memos WHERE tenant = ?1",
 ];
 
-impl Ledger<'_> {
+impl WriteTx<'_> {
     /// `jobs` were found by a reader: each is looked at again.
     pub(crate) fn erase(
         &mut self,
@@ -26,14 +26,20 @@ impl Ledger<'_> {
         jobs: &[i64],
         limit: usize,
         audit: &AuditEntry,
-    ) -> Result<Erased, Fault> {
+    ) -> Result<Erased, StatementError> {
         self.conn.execute_batch(OVERWRITE_ALWAYS)?;
         let erased = self.erase_rows(tenant, jobs, limit, audit);
         self.conn.execute_batch(OVERWRITE_USUALLY)?;
         erased
     }
 
-    fn erase_rows(&mut self, tenant: &TenantId, jobs: &[i64], limit: usize, audit: &AuditEntry) -> Result<Erased, Fault> {
+    fn erase_rows(
+        &mut self,
+        tenant: &TenantId,
+        jobs: &[i64],
+        limit: usize,
+        audit: &AuditEntry,
+    ) -> Result<Erased, StatementError> {
         let (jobs, runs) = (self.erase_jobs(tenant, jobs)?, self.erase_runs(tenant, limit)?);
         let usage = self.usage(tenant)?;
         let mut erased = Erased { jobs, runs, live_jobs: usage.live, live_runs: usage.runs, done: false };
@@ -53,7 +59,7 @@ impl Ledger<'_> {
         Ok(erased)
     }
 
-    fn erase_jobs(&mut self, tenant: &TenantId, jobs: &[i64]) -> Result<u64, Fault> {
+    fn erase_jobs(&mut self, tenant: &TenantId, jobs: &[i64]) -> Result<u64, StatementError> {
         let mut gone = 0;
         for seq in jobs {
             // It may have begun a new life, or be gone.
@@ -68,7 +74,7 @@ impl Ledger<'_> {
         Ok(gone)
     }
 
-    fn erase_runs(&mut self, tenant: &TenantId, limit: usize) -> Result<u64, Fault> {
+    fn erase_runs(&mut self, tenant: &TenantId, limit: usize) -> Result<u64, StatementError> {
         let mut query = self.conn.prepare_cached(include_str!("../../queries/runs_to_erase.sql"))?;
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let over = query.query_map(params![tenant.as_str(), most], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -80,7 +86,7 @@ impl Ledger<'_> {
     }
 
     /// How many rows went.
-    fn erase_rest(&mut self, tenant: &TenantId, limit: usize) -> Result<usize, Fault> {
+    fn erase_rest(&mut self, tenant: &TenantId, limit: usize) -> Result<usize, StatementError> {
         let mut gone = 0;
         for sql in REST {
             gone += self.conn.prepare_cached(sql)?.execute([tenant.as_str()])?;

@@ -4,17 +4,18 @@
 //! replaces; a move that touches no row was overtaken.
 
 use lockgate_core::job::{Job, JobState};
+use lockgate_sql::codes::state_code;
 use rusqlite::{OptionalExtension, params};
 
-use super::Ledger;
-use super::tallies::{Change, bytes};
-use crate::error::Fault;
-use crate::row::{priority_code, state_code};
-use crate::sheet::Sheet;
+use super::WriteTx;
+use super::tallies::{TenantDelta, bytes};
+use crate::encoded_change::EncodedChange;
+use crate::error::StatementError;
+use crate::row::priority_code;
 
-impl Ledger<'_> {
+impl WriteTx<'_> {
     /// The request, for ever. False when its id is taken.
-    pub(super) fn record(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
+    pub(super) fn record(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let inserted = self.statements.insert_job.execute(params![
             seq,
@@ -28,23 +29,23 @@ impl Ledger<'_> {
         Ok(inserted == 1)
     }
 
-    pub(super) fn give_birth(&mut self, seq: i64, sheet: &Sheet) -> Result<(), Fault> {
+    pub(super) fn give_birth(&mut self, seq: i64, sheet: &EncodedChange) -> Result<(), StatementError> {
         let job = &sheet.change.transition.job;
         let priority = priority_code(job.request.priority());
-        self.book.job_born(priority);
+        self.totals_row.job_born(priority);
         let payload = bytes(job.request.payload.as_str());
-        self.tallies.add(&job.request.tenant, Change { live: 1, stored_bytes: payload, ..Change::default() });
+        self.tallies.add(&job.request.tenant, TenantDelta { live: 1, stored_bytes: payload, ..TenantDelta::default() });
         if job.state().is_terminal() {
             // Denied at submit: history is all it has.
-            self.book.job_ended(priority);
-            self.tallies.add(&job.request.tenant, Change { live: -1, ended: 1, ..Change::default() });
+            self.totals_row.job_ended(priority);
+            self.tallies.add(&job.request.tenant, TenantDelta { live: -1, ended: 1, ..TenantDelta::default() });
             return self.insert_done(seq, sheet, &sheet.events, None);
         }
         self.insert_hot(seq, sheet, &sheet.events)
     }
 
-    /// Nobody holds a job that is born or revived.
-    fn insert_hot(&mut self, seq: i64, sheet: &Sheet, events: &str) -> Result<(), Fault> {
+    /// A job that is born or revived has no holder.
+    fn insert_hot(&mut self, seq: i64, sheet: &EncodedChange, events: &str) -> Result<(), StatementError> {
         let job = &sheet.change.transition.job;
         let (lane, must_wait) = (self.lane_id(job.lane())?, self.must_wait(job));
         self.statements.insert_hot.execute(params![
@@ -61,11 +62,17 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    fn insert_done(&mut self, seq: i64, sheet: &Sheet, events: &str, held: Option<&str>) -> Result<(), Fault> {
+    fn insert_done(
+        &mut self,
+        seq: i64,
+        sheet: &EncodedChange,
+        events: &str,
+        held: Option<&str>,
+    ) -> Result<(), StatementError> {
         let job = &sheet.change.transition.job;
         let (ended_at, result) = (self.ended_at(job), sheet.result().or(held));
         let more = result.map_or(0, bytes) - held.map_or(0, bytes);
-        self.tallies.add(&job.request.tenant, Change { stored_bytes: more, ..Change::default() });
+        self.tallies.add(&job.request.tenant, TenantDelta { stored_bytes: more, ..TenantDelta::default() });
         self.statements.insert_done.execute(params![
             seq,
             job.version,
@@ -79,7 +86,7 @@ impl Ledger<'_> {
     }
 
     /// Live to live.
-    pub(super) fn move_on(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
+    pub(super) fn move_on(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let must_wait = self.must_wait(job);
         // A new verdict may have changed what the job asks for, and so its lane. It counts only while the job waits in it.
@@ -110,7 +117,7 @@ impl Ledger<'_> {
     }
 
     /// Live to ended. Read and deleted by two statements: `RETURNING` would make a table for its one row.
-    pub(super) fn end(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
+    pub(super) fn end(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let left = self.statements.leave_hot.query_row([seq, job.version - 1], |row| row.get(0)).optional()?;
         let Some(mut events): Option<String> = left else { return Ok(false) };
@@ -118,13 +125,13 @@ impl Ledger<'_> {
         let held = self.take_held_result(seq, sheet)?;
         self.insert_done(seq, sheet, &events, held.as_deref())?;
         self.statements.delete_hot.execute([seq])?;
-        self.book.job_ended(priority_code(job.request.priority()));
-        self.tallies.add(&job.request.tenant, Change { live: -1, ended: 1, ..Change::default() });
+        self.totals_row.job_ended(priority_code(job.request.priority()));
+        self.tallies.add(&job.request.tenant, TenantDelta { live: -1, ended: 1, ..TenantDelta::default() });
         Ok(true)
     }
 
     /// Ended to ended: a late scan, a release, or a replay that was denied at once.
-    pub(super) fn end_again(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
+    pub(super) fn end_again(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let before = self.result_bytes(seq)?;
         let changed = self.conn.prepare_cached(include_str!("../../queries/update_done.sql"))?.execute(params![
@@ -140,7 +147,7 @@ impl Ledger<'_> {
             return Ok(false);
         }
         let more = self.result_bytes(seq)? - before;
-        self.tallies.add(&job.request.tenant, Change { stored_bytes: more, ..Change::default() });
+        self.tallies.add(&job.request.tenant, TenantDelta { stored_bytes: more, ..TenantDelta::default() });
         // J-4: a job that stays dead keeps its letter.
         let letter_stays = job.state().is_dead() && sheet.change.transition.dead_letter.is_none();
         if !letter_stays {
@@ -150,7 +157,7 @@ impl Ledger<'_> {
     }
 
     /// Ended to live: a new life.
-    pub(super) fn revive(&mut self, seq: i64, sheet: &Sheet) -> Result<bool, Fault> {
+    pub(super) fn revive(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let result = self.result_bytes(seq)?;
         let sql = "DELETE FROM jobs_done WHERE seq = ?1 AND version = ?2 RETURNING events";
@@ -158,15 +165,15 @@ impl Ledger<'_> {
         let Some(mut events) = left else { return Ok(false) };
         events.push_str(&sheet.events);
         self.insert_hot(seq, sheet, &events)?;
-        self.book.job_revived(priority_code(job.request.priority()));
-        let back = Change { live: 1, ended: -1, stored_bytes: -result, ..Change::default() };
+        self.totals_row.job_revived(priority_code(job.request.priority()));
+        let back = TenantDelta { live: 1, ended: -1, stored_bytes: -result, ..TenantDelta::default() };
         self.tallies.add(&job.request.tenant, back);
         self.drop_letter(seq)?;
         Ok(true)
     }
 
     /// Of a job that has ended.
-    fn result_bytes(&self, seq: i64) -> Result<i64, Fault> {
+    fn result_bytes(&self, seq: i64) -> Result<i64, StatementError> {
         let sql = "SELECT COALESCE(octet_length(result), 0) FROM jobs_done WHERE seq = ?1";
         Ok(self.number(sql, [seq])?.unwrap_or(0))
     }

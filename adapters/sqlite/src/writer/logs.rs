@@ -4,11 +4,11 @@ use lockgate_ports::LogLine;
 use lockgate_ports::store::LOG_LINES_MAX;
 use rusqlite::params;
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::error::StatementError;
 
-impl Ledger<'_> {
-    pub(crate) fn append_logs(&mut self, lines: &[LogLine]) -> Result<(), Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn append_logs(&mut self, lines: &[LogLine]) -> Result<(), StatementError> {
         let mut insert =
             self.conn.prepare_cached("INSERT INTO job_logs (seq, n, attempt, at, line) VALUES (?1, ?2, ?3, ?4, ?5)")?;
         let mut trim = self.conn.prepare_cached("DELETE FROM job_logs WHERE seq = ?1 AND n <= ?2")?;

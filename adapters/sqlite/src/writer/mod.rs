@@ -1,14 +1,13 @@
 //! The writing thread: group commit.
 
 mod blanks;
-mod book;
 mod commit;
 mod credentials;
 mod duties;
 mod erase;
-mod ledger;
 mod lifecycle;
 mod logs;
+mod running_totals;
 mod runs;
 mod schedules;
 mod sessions;
@@ -17,6 +16,7 @@ mod task;
 mod timelines;
 mod trail;
 mod upkeep;
+mod write_tx;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,20 +24,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use lockgate_ports::{Clock, StoreError, Totals};
+use lockgate_sql::codes::stored;
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
-pub(crate) use book::Book;
-pub(crate) use ledger::Ledger;
-use ledger::{Draft, InForce, LaneIds};
-use task::{Task, Work};
+pub(crate) use running_totals::RunningTotals;
+use task::{QueuedWrite, TxTask};
+pub(crate) use write_tx::WriteTx;
+use write_tx::{ActiveIds, LaneIds, WriterState};
 
 use crate::checkpoint::LogKeeper;
-use crate::commit_mark::{CommitMark, Position};
-use crate::error::{Fault, OpenError, failed_commit};
+use crate::commit_mark::{CommitMark, CommitPosition};
+use crate::error::{OpenError, StatementError, failed_commit};
 use crate::reserve::Reserve;
-use crate::row::stored;
 
 /// Changes in one transaction. Bounds how long the first caller of a group waits for the last one's statements.
 const GROUP_WEIGHT_MAX: usize = 8_192;
@@ -46,27 +46,27 @@ const GROUP_WEIGHT_MAX: usize = 8_192;
 pub(crate) type Fatal = watch::Sender<Option<StoreError>>;
 
 /// The door to the writing thread.
-pub(crate) struct Writer {
-    tasks: Option<Sender<Box<dyn Task>>>,
+pub(crate) struct WriterHandle {
+    tasks: Option<Sender<Box<dyn TxTask>>>,
     thread: Option<JoinHandle<()>>,
     totals: Arc<Mutex<Totals>>,
     commits: Arc<AtomicU64>,
 }
 
-impl Writer {
+impl WriterHandle {
     pub(crate) fn start(
         conn: Connection,
         clock: Arc<dyn Clock>,
         log: LogKeeper,
-        progress: Progress,
+        progress: CommitProgress,
         reserve: Arc<Reserve>,
         fatal: Arc<Fatal>,
     ) -> Result<Self, OpenError> {
-        let truth = Draft { book: Book::read(&conn)?, in_force: InForce::read(&conn)? };
-        let totals = Arc::new(Mutex::new(truth.book.totals));
+        let truth = WriterState { totals_row: RunningTotals::read(&conn)?, in_force: ActiveIds::read(&conn)? };
+        let totals = Arc::new(Mutex::new(truth.totals_row.totals));
         let (tasks, queue) = channel();
         let commits = Arc::new(AtomicU64::new(0));
-        let desk = Desk {
+        let writer = WriterThread {
             conn,
             clock,
             truth,
@@ -80,10 +80,10 @@ impl Writer {
             fatal,
         };
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
-        let alarm = Alarm(Arc::clone(&desk.fatal));
+        let alarm = Alarm(Arc::clone(&writer.fatal));
         let serve = move || {
             let _alarm = alarm;
-            desk.serve(&queue);
+            writer.serve(&queue);
         };
         let thread = thread.spawn(serve).map_err(OpenError::Thread)?;
         Ok(Self { tasks: Some(tasks), thread: Some(thread), totals, commits })
@@ -93,13 +93,13 @@ impl Writer {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         weight: usize,
-        work: impl FnMut(&mut Ledger<'_>) -> Result<T, Fault> + Send + 'static,
+        work: impl FnMut(&mut WriteTx<'_>) -> Result<T, StatementError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let gone = || StoreError::Unavailable("the writing thread has ended".to_owned());
         let (reply, answer) = oneshot::channel();
-        let task = Box::new(Work::new(weight, work, reply));
+        let task = Box::new(QueuedWrite::new(weight, work, reply));
         self.tasks.as_ref().ok_or_else(gone)?.send(task).map_err(|_| gone())?;
-        // The thread died with the task in its hands: nobody knows how far it came.
+        // The thread died with the task in its hands: how far it came is unknown.
         answer.await.unwrap_or_else(|_| Err(StoreError::UnknownOutcome("the writing thread has died".to_owned())))
     }
 
@@ -112,7 +112,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for WriterHandle {
     /// What was accepted is still written; the connection is closed when this returns.
     fn drop(&mut self) {
         self.tasks = None;
@@ -137,12 +137,12 @@ impl Drop for Alarm {
 }
 
 /// How far commits went, by the database and by the mark beside it.
-pub(crate) struct Progress {
-    pub(crate) position: Position,
+pub(crate) struct CommitProgress {
+    pub(crate) position: CommitPosition,
     pub(crate) mark: CommitMark,
 }
 
-impl Progress {
+impl CommitProgress {
     /// Inside the transaction that is to be counted.
     fn count(&self, conn: &Connection) -> rusqlite::Result<()> {
         let commits = stored(self.position.commits + 1);
@@ -159,24 +159,24 @@ impl Progress {
 }
 
 /// What the writing thread works with.
-struct Desk {
+struct WriterThread {
     conn: Connection,
     clock: Arc<dyn Clock>,
     /// As of the last commit.
-    truth: Draft,
+    truth: WriterState,
     lanes: LaneIds,
     totals: Arc<Mutex<Totals>>,
     commits: Arc<AtomicU64>,
     log: LogKeeper,
-    progress: Progress,
+    progress: CommitProgress,
     reserve: Arc<Reserve>,
     /// Something was erased, and the log still has it.
     log_says_too_much: bool,
     fatal: Arc<Fatal>,
 }
 
-impl Desk {
-    fn serve(mut self, queue: &Receiver<Box<dyn Task>>) {
+impl WriterThread {
+    fn serve(mut self, queue: &Receiver<Box<dyn TxTask>>) {
         while let Ok(first) = queue.recv() {
             let mut weight = first.weight();
             let mut group = vec![first];
@@ -195,20 +195,20 @@ impl Desk {
     }
 
     /// One transaction for all. If one task's own fault rolled it back, each gets a transaction of its own, so that
-    /// nobody fails because of a neighbour.
-    fn settle(&mut self, mut group: Vec<Box<dyn Task>>) {
+    /// no call fails because of a neighbour.
+    fn settle(&mut self, mut group: Vec<Box<dyn TxTask>>) {
         match self.transact(&mut group) {
             Ok(()) => answer(group, &Ok(())),
-            Err(Failed::Fault(fault)) if group.len() > 1 && fault.is_of_one_task() => {
+            Err(TxFailure::Fault(fault)) if group.len() > 1 && fault.is_of_one_task() => {
                 for task in group {
                     self.settle(vec![task]);
                 }
             }
-            Err(Failed::Fault(fault)) => {
+            Err(TxFailure::Fault(fault)) => {
                 self.stop_on_failed_sync(&fault);
                 answer(group, &Err(fault.before_commit()));
             }
-            Err(Failed::Known(error)) => answer(group, &Err(error)),
+            Err(TxFailure::Known(error)) => answer(group, &Err(error)),
         }
     }
 
@@ -220,14 +220,14 @@ impl Desk {
         }
     }
 
-    fn transact(&mut self, group: &mut [Box<dyn Task>]) -> Result<(), Failed> {
+    fn transact(&mut self, group: &mut [Box<dyn TxTask>]) -> Result<(), TxFailure> {
         if let Some(error) = &*self.fatal.borrow() {
-            return Err(Failed::Known(StoreError::Unavailable(format!("writing has stopped: {error}"))));
+            return Err(TxFailure::Known(StoreError::Unavailable(format!("writing has stopped: {error}"))));
         }
         match self.run_all(group) {
-            Ok(Written { draft, erased }) => {
-                *self.totals.lock() = draft.book.totals;
-                self.truth = draft;
+            Ok(CommittedTx { state, erased }) => {
+                *self.totals.lock() = state.totals_row.totals;
+                self.truth = state;
                 self.log_says_too_much |= erased;
                 self.cut_log();
                 Ok(())
@@ -242,7 +242,7 @@ impl Desk {
         }
     }
 
-    /// What was erased is still in the log. Tried again after the next commit if somebody reads from it.
+    /// What was erased is still in the log. Tried again after the next commit if a reader uses it.
     fn cut_log(&mut self) {
         if self.log_says_too_much {
             match self.log.make_room(&self.conn) {
@@ -252,19 +252,19 @@ impl Desk {
         }
     }
 
-    fn run_all(&mut self, group: &mut [Box<dyn Task>]) -> Result<Written, Failed> {
+    fn run_all(&mut self, group: &mut [Box<dyn TxTask>]) -> Result<CommittedTx, TxFailure> {
         self.execute("BEGIN IMMEDIATE")?;
         let changes_before = self.conn.total_changes();
-        let mut draft = self.truth.clone();
-        let mut ledger = Ledger::open(&self.conn, &mut draft, &mut self.lanes, self.clock.now())?;
+        let mut state = self.truth.clone();
+        let mut tx = WriteTx::open(&self.conn, &mut state, &mut self.lanes, self.clock.now())?;
         for task in group {
-            task.run(&mut ledger)?;
+            task.run(&mut tx)?;
         }
-        let (tallies, erased) = (std::mem::take(&mut ledger.tallies), ledger.erased);
-        drop(ledger);
+        let (tallies, erased) = (std::mem::take(&mut tx.tallies), tx.erased);
+        drop(tx);
         tallies.write(&self.conn)?;
-        if draft.book != self.truth.book {
-            draft.book.write(&self.conn)?;
+        if state.totals_row != self.truth.totals_row {
+            state.totals_row.write(&self.conn)?;
         }
         // A transaction that changed nothing stays free of a sync.
         let counted = self.conn.total_changes() > changes_before;
@@ -274,20 +274,20 @@ impl Desk {
         self.execute("COMMIT").map_err(|fault| self.commit_failed(fault))?;
         self.commits.fetch_add(1, Ordering::Relaxed);
         if counted {
-            self.progress.committed(draft.book.last_seq);
+            self.progress.committed(state.totals_row.last_seq);
         }
-        Ok(Written { draft, erased })
+        Ok(CommittedTx { state, erased })
     }
 
-    fn commit_failed(&self, fault: Fault) -> Failed {
+    fn commit_failed(&self, fault: StatementError) -> TxFailure {
         let error = match fault {
-            Fault::Sql(error) => failed_commit(error),
-            fault @ Fault::Row(_) => return Failed::Fault(fault),
+            StatementError::Sql(error) => failed_commit(error),
+            fault @ StatementError::Row(_) => return TxFailure::Fault(fault),
         };
         if matches!(error, StoreError::UnknownOutcome(_)) {
             self.stop(error.clone());
         }
-        Failed::Known(error)
+        TxFailure::Known(error)
     }
 
     fn roll_back(&mut self) {
@@ -302,16 +302,16 @@ impl Desk {
         }
     }
 
-    fn execute(&self, sql: &str) -> Result<(), Fault> {
+    fn execute(&self, sql: &str) -> Result<(), StatementError> {
         self.conn.prepare_cached(sql)?.execute([])?;
         Ok(())
     }
 
-    fn stop_on_failed_sync(&self, fault: &Fault) {
+    fn stop_on_failed_sync(&self, fault: &StatementError) {
         if fault.is_failed_sync() {
             self.stop(StoreError::UnknownOutcome(fault.to_string()));
         } else if fault.is_refused() {
-            // Whoever asked names the row, once.
+            // The caller names the row in its log line, once.
             tracing::debug!(error = %fault, "a row was refused");
         } else {
             tracing::warn!(error = %fault, "a write failed and was rolled back");
@@ -325,27 +325,27 @@ impl Desk {
     }
 }
 
-fn answer(group: Vec<Box<dyn Task>>, outcome: &Result<(), StoreError>) {
+fn answer(group: Vec<Box<dyn TxTask>>, outcome: &Result<(), StoreError>) {
     for task in group {
         task.answer(outcome.clone());
     }
 }
 
 /// What a transaction that was committed leaves.
-struct Written {
-    draft: Draft,
+struct CommittedTx {
+    state: WriterState,
     erased: bool,
 }
 
 /// Why a transaction did not happen.
-enum Failed {
+enum TxFailure {
     /// Rolled back before COMMIT.
-    Fault(Fault),
+    Fault(StatementError),
     /// The answer is settled.
     Known(StoreError),
 }
 
-impl Failed {
+impl TxFailure {
     fn is_full(&self) -> bool {
         match self {
             Self::Fault(fault) => matches!(fault.before_commit(), StoreError::Full(_)),
@@ -354,7 +354,7 @@ impl Failed {
     }
 }
 
-impl<E: Into<Fault>> From<E> for Failed {
+impl<E: Into<StatementError>> From<E> for TxFailure {
     fn from(error: E) -> Self {
         Self::Fault(error.into())
     }

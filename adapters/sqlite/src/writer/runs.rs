@@ -6,21 +6,21 @@ use lockgate_core::dag::RunState;
 use lockgate_core::ids::{JobSeq, RunId};
 use lockgate_core::request::RunRef;
 use lockgate_ports::store::{DagRow, KEY_LIFE, NewDag, RunRefusal};
+use lockgate_sql::codes::{item_code, run_state_code};
 use rusqlite::{OptionalExtension, params};
 
-use super::Ledger;
-use super::tallies::Change;
-use crate::error::Fault;
+use super::WriteTx;
+use super::tallies::TenantDelta;
+use crate::encoded_change::EncodedChange;
+use crate::encoded_run_step::EncodedRunStep;
+use crate::error::StatementError;
 use crate::reads;
-use crate::row::{item_code, run_state_code};
-use crate::run_sheet::RunSheet;
-use crate::sheet::Sheet;
 
 /// What became of a step: the jobs it inserted, or why it was refused.
-pub(crate) type Stepped = Result<Vec<JobSeq>, RunRefusal>;
+pub(crate) type StepResult = Result<Vec<JobSeq>, RunRefusal>;
 
-impl Ledger<'_> {
-    pub(crate) fn put_dag(&mut self, dag: &NewDag) -> Result<DagRow, Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn put_dag(&mut self, dag: &NewDag) -> Result<DagRow, StatementError> {
         let latest = reads::dag(self.conn, &dag.tenant, &dag.name, None)?;
         if let Some(same) = latest.as_ref().filter(|latest| latest.text == dag.text) {
             return Ok(same.clone());
@@ -41,13 +41,13 @@ impl Ledger<'_> {
         Ok(DagRow { tenant, name, version, snapshot, text, actor, at: self.now, pins })
     }
 
-    pub(crate) fn advance(&mut self, sheets: &[RunSheet]) -> Result<Vec<Stepped>, Fault> {
+    pub(crate) fn advance(&mut self, sheets: &[EncodedRunStep]) -> Result<Vec<StepResult>, StatementError> {
         sheets.iter().map(|sheet| self.step(sheet)).collect()
     }
 
     /// checked as a whole before anything of it is written, so that a refused step leaves no trace and its neighbours
     /// need no savepoint.
-    fn step(&mut self, sheet: &RunSheet) -> Result<Stepped, Fault> {
+    fn step(&mut self, sheet: &EncodedRunStep) -> Result<StepResult, StatementError> {
         let before = self.version_and_state(sheet.head.id.as_str())?;
         if let Some(refusal) = self.refuses(sheet, before.map(|(version, _)| version))? {
             return Ok(Err(refusal));
@@ -55,7 +55,7 @@ impl Ledger<'_> {
         let was_live = before.is_some_and(|(_, state)| state < FIRST_OVER);
         let runs = i64::from(!sheet.head.state.is_over()) - i64::from(was_live);
         if runs != 0 || before.is_none() {
-            self.tallies.add(&sheet.head.tenant, Change { runs, ..Change::default() });
+            self.tallies.add(&sheet.head.tenant, TenantDelta { runs, ..TenantDelta::default() });
         }
         let run_no = self.write_head(sheet)?;
         self.write_nodes(run_no, sheet)?;
@@ -63,7 +63,7 @@ impl Ledger<'_> {
         self.keep_audit(&sheet.audit)?;
         let mut seqs = Vec::with_capacity(sheet.jobs.len());
         for job in &sheet.jobs {
-            let seq = self.insert(job)?.map_err(|_| Fault::Row("a free job id was taken".to_owned()))?;
+            let seq = self.insert(job)?.map_err(|_| StatementError::Row("a free job id was taken".to_owned()))?;
             self.keep_sides(seq, job)?;
             seqs.push(seq);
         }
@@ -73,12 +73,12 @@ impl Ledger<'_> {
         Ok(Ok(seqs))
     }
 
-    fn version_and_state(&self, run: &str) -> Result<Option<(i64, i64)>, Fault> {
+    fn version_and_state(&self, run: &str) -> Result<Option<(i64, i64)>, StatementError> {
         let mut query = self.conn.prepare_cached("SELECT version, state FROM runs WHERE run_id = ?1")?;
         Ok(query.query_row([run], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
-    fn refuses(&mut self, sheet: &RunSheet, version: Option<i64>) -> Result<Option<RunRefusal>, Fault> {
+    fn refuses(&mut self, sheet: &EncodedRunStep, version: Option<i64>) -> Result<Option<RunRefusal>, StatementError> {
         let head = &sheet.head;
         if let Some(key) = &sheet.key
             && let Some((run, hash)) = reads::run_of_key(self.conn, &head.tenant, &key.key, self.now)?
@@ -93,7 +93,7 @@ impl Ledger<'_> {
         Ok((!fits).then_some(RunRefusal::Conflict))
     }
 
-    fn write_head(&self, sheet: &RunSheet) -> Result<i64, Fault> {
+    fn write_head(&self, sheet: &EncodedRunStep) -> Result<i64, StatementError> {
         let head = &sheet.head;
         let columns = params![
             head.id.as_str(),
@@ -109,7 +109,7 @@ impl Ledger<'_> {
         if head.version > 1 {
             self.conn.prepare_cached(include_str!("../../queries/update_run.sql"))?.execute(&columns[..7])?;
             let run_no = self.number("SELECT run_no FROM runs WHERE run_id = ?1", [head.id.as_str()])?;
-            return run_no.ok_or_else(|| Fault::Row("a run was there and is not".to_owned()));
+            return run_no.ok_or_else(|| StatementError::Row("a run was there and is not".to_owned()));
         }
         self.conn.prepare_cached(include_str!("../../queries/insert_run.sql"))?.execute(columns)?;
         let run_no = self.conn.last_insert_rowid();
@@ -122,7 +122,7 @@ impl Ledger<'_> {
         Ok(run_no)
     }
 
-    fn write_nodes(&self, run_no: i64, sheet: &RunSheet) -> Result<(), Fault> {
+    fn write_nodes(&self, run_no: i64, sheet: &EncodedRunStep) -> Result<(), StatementError> {
         let mut upsert = self.conn.prepare_cached(include_str!("../../queries/upsert_node.sql"))?;
         for (key, body) in &sheet.nodes {
             upsert.execute(params![run_no, key.node, item_code(key.item), sheet.head.version, body])?;
@@ -130,7 +130,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    fn forget_heard(&self, sheet: &RunSheet) -> Result<(), Fault> {
+    fn forget_heard(&self, sheet: &EncodedRunStep) -> Result<(), StatementError> {
         let mut delete = self.conn.prepare_cached("DELETE FROM run_news WHERE news_no = ?1 AND run_id = ?2")?;
         for no in &sheet.heard {
             delete.execute(params![no, sheet.head.id.as_str()])?;
@@ -139,7 +139,7 @@ impl Ledger<'_> {
     }
 
     /// What a change of a job means to the run that it belongs to.
-    pub(super) fn keep_part(&self, seq: JobSeq, part: &RunRef, sheet: &Sheet) -> Result<(), Fault> {
+    pub(super) fn keep_part(&self, seq: JobSeq, part: &RunRef, sheet: &EncodedChange) -> Result<(), StatementError> {
         let job = &sheet.change.transition.job;
         if job.version == 1 {
             let sql = "INSERT INTO run_jobs (seq, run_id) VALUES (?1, ?2)";
@@ -157,7 +157,7 @@ impl Ledger<'_> {
     }
 
     /// of a job or of a run inside of it.
-    fn tell(&self, run: &RunId, job: Option<JobSeq>, child: Option<&RunId>) -> Result<(), Fault> {
+    fn tell(&self, run: &RunId, job: Option<JobSeq>, child: Option<&RunId>) -> Result<(), StatementError> {
         let sql = "INSERT INTO run_news (run_id, at, seq, child) VALUES (?1, ?2, ?3, ?4)";
         let columns = params![run.as_str(), self.now.as_millis(), job.map(|seq| seq.0), child.map(RunId::as_str)];
         self.conn.prepare_cached(sql)?.execute(columns)?;
@@ -165,7 +165,7 @@ impl Ledger<'_> {
     }
 
     /// A run that is over with all that belongs to it. How many rows it and its nodes were.
-    pub(super) fn forget_run(&self, run_no: i64, run_id: &str) -> Result<usize, Fault> {
+    pub(super) fn forget_run(&self, run_no: i64, run_id: &str) -> Result<usize, StatementError> {
         let nodes = self.conn.prepare_cached("DELETE FROM run_nodes WHERE run_no = ?1")?.execute([run_no])?;
         for sql in RUN_BELONGINGS {
             self.conn.prepare_cached(sql)?.execute([run_id])?;
@@ -174,7 +174,7 @@ impl Ledger<'_> {
     }
 
     /// Whole runs, oldest end first, until they and their nodes are `limit` rows or more.
-    pub(super) fn prune_runs(&self, before: i64, limit: usize) -> Result<u64, Fault> {
+    pub(super) fn prune_runs(&self, before: i64, limit: usize) -> Result<u64, StatementError> {
         let mut query = self.conn.prepare_cached(include_str!("../../queries/runs_to_prune.sql"))?;
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         let old = query.query_map([before, most], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -1,23 +1,23 @@
 //! Turns of schedules, and how long their slots are kept.
 
 use lockgate_ports::store::{TurnConflict, next_place, places};
-use lockgate_ports::turn_sheet::{SlotSheet, TurnSheet};
+use lockgate_sql::{EncodedScheduleTurn, EncodedSlot};
 use rusqlite::params;
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::error::StatementError;
 
 /// Which schedule is meant.
-type Name<'a> = (&'a str, &'a str);
+type ScheduleName<'a> = (&'a str, &'a str);
 
-impl Ledger<'_> {
-    pub(crate) fn turn(&mut self, sheets: &[TurnSheet]) -> Result<Vec<Result<(), TurnConflict>>, Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn turn(&mut self, sheets: &[EncodedScheduleTurn]) -> Result<Vec<Result<(), TurnConflict>>, StatementError> {
         sheets.iter().map(|sheet| self.take_turn(sheet)).collect()
     }
 
     /// T-1: checked as a whole before anything of it is written, so that a refused turn leaves no trace and its neighbours
     /// need no savepoint.
-    fn take_turn(&mut self, sheet: &TurnSheet) -> Result<Result<(), TurnConflict>, Fault> {
+    fn take_turn(&mut self, sheet: &EncodedScheduleTurn) -> Result<Result<(), TurnConflict>, StatementError> {
         let schedule = &sheet.schedule;
         let name = (schedule.tenant.as_str(), &*schedule.name);
         if !self.fits(name, sheet)? {
@@ -40,19 +40,19 @@ impl Ledger<'_> {
         Ok(Ok(()))
     }
 
-    fn fits(&self, name: Name<'_>, sheet: &TurnSheet) -> Result<bool, Fault> {
+    fn fits(&self, name: ScheduleName<'_>, sheet: &EncodedScheduleTurn) -> Result<bool, StatementError> {
         let version = self.number("SELECT version FROM schedules WHERE tenant = ?1 AND name = ?2", name)?.unwrap_or(0);
         let removes_nothing = sheet.gone && version == 0;
         let mut fits = version + 1 == sheet.schedule.version && !removes_nothing && !sheet.has_twins;
         let known = "SELECT 1 FROM schedule_slots WHERE tenant = ?1 AND schedule = ?2 AND series = ?3 AND nominal = ?4";
-        for SlotSheet { key, .. } in &sheet.fresh {
+        for EncodedSlot { key, .. } in &sheet.fresh {
             fits = fits && self.number(known, params![name.0, name.1, &*key.series.0, key.nominal.as_millis()])?.is_none();
         }
         Ok(fits)
     }
 
-    fn insert_slot(&self, name: Name<'_>, slot: &SlotSheet) -> Result<(), Fault> {
-        let SlotSheet { key, outcome, decided_at, body } = slot;
+    fn insert_slot(&self, name: ScheduleName<'_>, slot: &EncodedSlot) -> Result<(), StatementError> {
+        let EncodedSlot { key, outcome, decided_at, body } = slot;
         let (first, last) = places(key.nominal);
         let latest = self.number(include_str!("../../queries/latest_place.sql"), params![name.0, name.1, first, last])?;
         let place = next_place(key.nominal, latest);
@@ -62,9 +62,9 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// It keeps its place. One that is not there any more is there again.
-    fn change_slot(&self, name: Name<'_>, slot: &SlotSheet) -> Result<(), Fault> {
-        let SlotSheet { key, outcome, decided_at, body } = slot;
+    /// Upserts the slot; a pruned one is inserted again.
+    fn change_slot(&self, name: ScheduleName<'_>, slot: &EncodedSlot) -> Result<(), StatementError> {
+        let EncodedSlot { key, outcome, decided_at, body } = slot;
         let columns = params![name.0, name.1, &*key.series.0, key.nominal.as_millis(), outcome, decided_at, body];
         if self.conn.prepare_cached(include_str!("../../queries/update_slot.sql"))?.execute(columns)? == 0 {
             self.insert_slot(name, slot)?;
@@ -73,7 +73,7 @@ impl Ledger<'_> {
     }
 
     /// Oldest decision first. How many went.
-    pub(super) fn prune_slots(&self, before: i64, limit: usize) -> Result<u64, Fault> {
+    pub(super) fn prune_slots(&self, before: i64, limit: usize) -> Result<u64, StatementError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let gone = self.conn.prepare_cached(include_str!("../../queries/prune_slots.sql"))?.execute([before, limit])?;
         Ok(gone as u64)

@@ -4,25 +4,27 @@ use std::time::Duration;
 
 use lockgate_core::ids::{EdgeId, SessionId};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::{Attached, EdgeRow, Unattached};
+use lockgate_ports::store::LEASE_AHEAD_MAX;
+use lockgate_ports::{AttachedSession, EdgeRow, Unattached};
 use rusqlite::params;
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::error::StatementError;
 
-impl Ledger<'_> {
-    pub(crate) fn renew_edge(&mut self, edge: &EdgeId, ttl: Duration) -> Result<bool, Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn renew_edge(&mut self, edge: &EdgeId, ttl: Duration) -> Result<bool, StatementError> {
         let expires_at = (self.now + ttl).as_millis();
         let mut renew = self.conn.prepare_cached(include_str!("../../queries/renew_edge.sql"))?;
         Ok(renew.execute(params![edge.as_str(), expires_at])? == 1)
     }
 
-    pub(crate) fn close_edges(&mut self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, Fault> {
+    pub(crate) fn close_edges(&mut self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StatementError> {
         let mut close = self.conn.prepare_cached(include_str!("../../queries/close_edge.sql"))?;
         let (now, over) = (self.now.as_millis(), (self.now - grace).as_millis());
+        let ahead = (self.now + LEASE_AHEAD_MAX).as_millis();
         let mut closed = Vec::new();
         for EdgeRow { edge, expires_at } in seen {
-            if close.execute(params![edge.as_str(), expires_at.as_millis(), now, over])? == 1 {
+            if close.execute(params![edge.as_str(), expires_at.as_millis(), now, over, ahead])? == 1 {
                 closed.push(edge.clone());
             }
         }
@@ -35,7 +37,7 @@ impl Ledger<'_> {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Result<Attached, Unattached>, Fault> {
+    ) -> Result<Result<AttachedSession, Unattached>, StatementError> {
         // An edge that never renews must still be found and closed one day.
         let mut known =
             self.conn.prepare_cached("INSERT INTO edges (edge, expires_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
@@ -50,7 +52,7 @@ impl Ledger<'_> {
         let mut attached = Err(Unattached::AnotherOwner);
         // To the end, as RETURNING wants it.
         while let Some(row) = rows.next()? {
-            attached = Ok(Attached { epoch: row.get::<_, i64>(0)?.unsigned_abs(), sent_away: row.get(1)? });
+            attached = Ok(AttachedSession { epoch: row.get::<_, i64>(0)?.unsigned_abs(), sent_away: row.get(1)? });
         }
         drop(rows);
         drop(attach);
@@ -58,7 +60,7 @@ impl Ledger<'_> {
         Ok(attached)
     }
 
-    pub(crate) fn send_away(&mut self, sessions: &[SessionId]) -> Result<(), Fault> {
+    pub(crate) fn send_away(&mut self, sessions: &[SessionId]) -> Result<(), StatementError> {
         let sql = "UPDATE sessions SET sent_away_at = ?2 WHERE session = ?1 AND closed_at IS NULL";
         let mut send = self.conn.prepare_cached(sql)?;
         for session in sessions {
@@ -67,14 +69,14 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    pub(crate) fn keep_tries(&mut self, text: &str) -> Result<(), Fault> {
+    pub(crate) fn keep_tries(&mut self, text: &str) -> Result<(), StatementError> {
         let sql = "INSERT INTO placing_tries (only, tries) VALUES (1, ?1)
             ON CONFLICT (only) DO UPDATE SET tries = excluded.tries";
         self.conn.prepare_cached(sql)?.execute(params![text])?;
         Ok(())
     }
 
-    pub(crate) fn close_session(&mut self, session: &SessionId, epoch: u64) -> Result<bool, Fault> {
+    pub(crate) fn close_session(&mut self, session: &SessionId, epoch: u64) -> Result<bool, StatementError> {
         let sql = "UPDATE sessions SET closed_at = ?3 WHERE session = ?1 AND epoch = ?2 AND closed_at IS NULL";
         let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);
         let closed = self.conn.prepare_cached(sql)?.execute(params![session.as_str(), epoch, self.now.as_millis()])?;
@@ -82,13 +84,15 @@ impl Ledger<'_> {
         Ok(closed == 1)
     }
 
-    pub(crate) fn acquire(&mut self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, Fault> {
-        let params = params![name, holder, self.now.as_millis(), (self.now + ttl).as_millis()];
+    pub(crate) fn acquire(&mut self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StatementError> {
+        let until = self.now + ttl;
+        let ahead = (until + LEASE_AHEAD_MAX).as_millis();
+        let params = params![name, holder, self.now.as_millis(), until.as_millis(), ahead];
         let epoch = self.number(include_str!("../../queries/acquire_lease.sql"), params)?;
         Ok(epoch.map(i64::unsigned_abs))
     }
 
-    pub(crate) fn release(&mut self, name: &str, holder: &str) -> Result<(), Fault> {
+    pub(crate) fn release(&mut self, name: &str, holder: &str) -> Result<(), StatementError> {
         let sql = "UPDATE leases SET holder = NULL WHERE name = ?1 AND holder = ?2";
         self.conn.prepare_cached(sql)?.execute([name, holder])?;
         Ok(())

@@ -6,13 +6,13 @@ use lockgate_core::ids::TenantId;
 use lockgate_ports::Usage;
 use rusqlite::{Connection, params};
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::error::StatementError;
 use crate::reads;
 
 /// By how much a tenant's numbers change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct TenantDelta {
     pub(super) live: i64,
     pub(super) ended: i64,
     pub(super) runs: i64,
@@ -21,10 +21,10 @@ pub(super) struct Change {
 
 /// The changes of one transaction. They go with it when it is rolled back.
 #[derive(Default)]
-pub(super) struct Tallies(BTreeMap<TenantId, Change>);
+pub(super) struct Tallies(BTreeMap<TenantId, TenantDelta>);
 
 impl Tallies {
-    pub(super) fn add(&mut self, tenant: &TenantId, change: Change) {
+    pub(super) fn add(&mut self, tenant: &TenantId, change: TenantDelta) {
         if let Some(sum) = self.0.get_mut(tenant) {
             *sum = sum.plus(change);
         } else {
@@ -36,14 +36,14 @@ impl Tallies {
     pub(super) fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
         let mut write = conn.prepare_cached(include_str!("../../queries/write_tally.sql"))?;
         for (tenant, change) in &self.0 {
-            let Change { live, ended, runs, stored_bytes } = *change;
+            let TenantDelta { live, ended, runs, stored_bytes } = *change;
             write.execute(params![tenant.as_str(), live, ended, runs, stored_bytes])?;
         }
         Ok(())
     }
 }
 
-impl Change {
+impl TenantDelta {
     fn plus(self, other: Self) -> Self {
         Self {
             live: self.live + other.live,
@@ -64,15 +64,15 @@ impl Change {
     }
 }
 
-impl Ledger<'_> {
+impl WriteTx<'_> {
     /// As it will be if the transaction is committed now.
-    pub(super) fn usage(&self, tenant: &TenantId) -> Result<Usage, Fault> {
+    pub(super) fn usage(&self, tenant: &TenantId) -> Result<Usage, StatementError> {
         let kept = reads::usage(self.conn, std::slice::from_ref(tenant))?.pop().unwrap_or_default();
         Ok(self.tallies.0.get(tenant).copied().unwrap_or_default().over(kept))
     }
 
     /// Whether there was anything to forget.
-    pub(super) fn forget_tally(&mut self, tenant: &TenantId) -> Result<bool, Fault> {
+    pub(super) fn forget_tally(&mut self, tenant: &TenantId) -> Result<bool, StatementError> {
         let changed = self.tallies.0.remove(tenant).is_some();
         let gone = self.conn.prepare_cached("DELETE FROM tallies WHERE tenant = ?1")?.execute([tenant.as_str()])?;
         Ok(changed || gone > 0)

@@ -3,40 +3,40 @@
 use lockgate_ports::StoreError;
 use tokio::sync::oneshot;
 
-use super::Ledger;
-use crate::error::Fault;
+use super::WriteTx;
+use crate::error::StatementError;
 
-pub(super) trait Task: Send {
+pub(super) trait TxTask: Send {
     /// How much it adds to a transaction, in changes.
     fn weight(&self) -> usize;
 
     /// May run again after a rollback.
-    fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Fault>;
+    fn run(&mut self, tx: &mut WriteTx<'_>) -> Result<(), StatementError>;
 
     /// Called once, when the transaction is durable or has failed.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-pub(super) struct Work<T, F> {
+pub(super) struct QueuedWrite<T, F> {
     weight: usize,
     work: F,
     value: Option<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F> Work<T, F> {
+impl<T, F> QueuedWrite<T, F> {
     pub(super) fn new(weight: usize, work: F, reply: oneshot::Sender<Result<T, StoreError>>) -> Self {
         Self { weight, work, value: None, reply }
     }
 }
 
-impl<T: Send, F: FnMut(&mut Ledger<'_>) -> Result<T, Fault> + Send> Task for Work<T, F> {
+impl<T: Send, F: FnMut(&mut WriteTx<'_>) -> Result<T, StatementError> + Send> TxTask for QueuedWrite<T, F> {
     fn weight(&self) -> usize {
         self.weight
     }
 
-    fn run(&mut self, ledger: &mut Ledger<'_>) -> Result<(), Fault> {
-        self.value = Some((self.work)(ledger)?);
+    fn run(&mut self, tx: &mut WriteTx<'_>) -> Result<(), StatementError> {
+        self.value = Some((self.work)(tx)?);
         Ok(())
     }
 

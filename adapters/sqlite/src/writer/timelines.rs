@@ -1,19 +1,19 @@
 //! After the database was brought back to an earlier state.
 
 use lockgate_core::audit::AuditEntry;
-use lockgate_ports::packed;
+use lockgate_sql::codes::state;
+use lockgate_sql::packed;
 use rusqlite::params;
 
-use super::Ledger;
-use crate::error::Fault;
-use crate::row::state;
+use super::WriteTx;
+use crate::error::StatementError;
 
 /// Rows in memory at once.
 const PAGE: i64 = 1_000;
 
-impl Ledger<'_> {
-    /// One transaction for all of them: it is done while nobody else is there.
-    pub(crate) fn begin_timeline(&mut self, salt: &[u8; 16], audit: &AuditEntry) -> Result<Option<u64>, Fault> {
+impl WriteTx<'_> {
+    /// One transaction for all of them: it is done while no other process has the folder.
+    pub(crate) fn begin_timeline(&mut self, salt: &[u8; 16], audit: &AuditEntry) -> Result<Option<u64>, StatementError> {
         let leased = "SELECT 1 FROM edges WHERE closed_at IS NULL AND expires_at > ?1";
         if self.number(leased, [self.now.as_millis()])?.is_some() {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Ledger<'_> {
         Ok(Some(jobs))
     }
 
-    fn lives(&self, after: i64) -> Result<Vec<(i64, lockgate_core::job::Life)>, Fault> {
+    fn lives(&self, after: i64) -> Result<Vec<(i64, lockgate_core::job::Life)>, StatementError> {
         let sql = "SELECT seq, state, life FROM jobs_hot WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let mut query = self.conn.prepare_cached(sql)?;
         let mut rows = query.query([after, PAGE])?;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use lockgate_core::audit::{AuditEntry, Block};
 use lockgate_core::pools::RoutingId;
 use lockgate_ports::{Activation, Outdated, SnapshotKind};
+use lockgate_sql::codes::stored;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::Ledger;
-use super::ledger::InForce;
-use crate::error::Fault;
-use crate::row::stored;
+use super::WriteTx;
+use super::write_tx::ActiveIds;
+use crate::error::StatementError;
 
-impl InForce {
+impl ActiveIds {
     pub(super) fn read(conn: &Connection) -> rusqlite::Result<Self> {
         let routing =
             RoutingId { pools: active(conn, SnapshotKind::Pools)?, states: active(conn, SnapshotKind::PoolStates)? };
@@ -26,8 +26,8 @@ fn active(conn: &Connection, kind: SnapshotKind) -> rusqlite::Result<Arc<str>> {
     Ok(found.map_or_else(|| kind.builtin().into(), Arc::from))
 }
 
-impl Ledger<'_> {
-    pub(crate) fn activate(&mut self, change: &Activation) -> Result<Result<u64, Outdated>, Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn activate(&mut self, change: &Activation) -> Result<Result<u64, Outdated>, StatementError> {
         let kind = change.kind.as_str();
         let latest = "SELECT version FROM activations WHERE kind = ?1 ORDER BY version DESC LIMIT 1";
         let in_force = self.number(latest, [kind])?.unwrap_or(0);
@@ -53,7 +53,7 @@ impl Ledger<'_> {
         Ok(Ok(version.unsigned_abs()))
     }
 
-    pub(crate) fn keep_audit(&self, entries: &[AuditEntry]) -> Result<(), Fault> {
+    pub(crate) fn keep_audit(&self, entries: &[AuditEntry]) -> Result<(), StatementError> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl Ledger<'_> {
     }
 
     /// The statement itself finds out whether the block continues the head.
-    pub(crate) fn seal(&mut self, block: &Block) -> Result<bool, Fault> {
+    pub(crate) fn seal(&mut self, block: &Block) -> Result<bool, StatementError> {
         let mut insert = self.conn.prepare_cached(include_str!("../../queries/seal_block.sql"))?;
         let added = insert.execute(params![
             stored(block.no),

@@ -7,9 +7,9 @@ use lockgate_ports::StoreError;
 use lockgate_ports::store::CLOSED_LIFE;
 use rusqlite::params;
 
-use super::Ledger;
-use super::tallies::Change;
-use crate::error::Fault;
+use super::WriteTx;
+use super::tallies::TenantDelta;
+use crate::error::StatementError;
 
 /// An ended job and what belongs to it besides its duties and its letter.
 const BELONGINGS: [&str; 7] = [
@@ -34,8 +34,8 @@ const REHEARSED: [&str; 7] = [
     "DELETE FROM jobs WHERE seq = ?1",
 ];
 
-impl Ledger<'_> {
-    pub(crate) fn prune(&mut self, keep: Duration, limit: usize) -> Result<u64, Fault> {
+impl WriteTx<'_> {
+    pub(crate) fn prune(&mut self, keep: Duration, limit: usize) -> Result<u64, StatementError> {
         let old = self.ended_before((self.now - keep).as_millis(), limit)?;
         for seq in &old {
             self.forget_job(*seq)?;
@@ -50,33 +50,33 @@ impl Ledger<'_> {
     }
 
     /// An ended job with all that belongs to it.
-    pub(super) fn forget_job(&mut self, seq: i64) -> Result<(), Fault> {
+    pub(super) fn forget_job(&mut self, seq: i64) -> Result<(), StatementError> {
         let (tenant, stored_bytes) = self.size_of(seq)?;
-        self.tallies.add(&tenant, Change { ended: -1, stored_bytes: -stored_bytes, ..Change::default() });
+        self.tallies.add(&tenant, TenantDelta { ended: -1, stored_bytes: -stored_bytes, ..TenantDelta::default() });
         for sql in BELONGINGS {
             self.conn.prepare_cached(sql)?.execute([seq])?;
         }
         self.forget_duties(seq)?;
         self.drop_letter(seq)?;
-        self.book.job_pruned();
+        self.totals_row.job_pruned();
         Ok(())
     }
 
-    fn size_of(&self, seq: i64) -> Result<(TenantId, i64), Fault> {
+    fn size_of(&self, seq: i64) -> Result<(TenantId, i64), StatementError> {
         let mut query = self.conn.prepare_cached(include_str!("../../queries/size_of_ended.sql"))?;
         let mut rows = query.query([seq])?;
-        let row = rows.next()?.ok_or_else(|| Fault::Row(format!("job {seq} has ended and is not there")))?;
+        let row = rows.next()?.ok_or_else(|| StatementError::Row(format!("job {seq} has ended and is not there")))?;
         Ok((row.get_ref(0)?.as_str()?.into(), row.get(1)?))
     }
 
-    fn ended_before(&self, at: i64, limit: usize) -> Result<Vec<i64>, Fault> {
+    fn ended_before(&self, at: i64, limit: usize) -> Result<Vec<i64>, StatementError> {
         let mut query = self.conn.prepare_cached(include_str!("../../queries/jobs_to_prune.sql"))?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let seqs = query.query_map([at, limit], |row| row.get(0))?.collect::<Result<_, _>>()?;
         Ok(seqs)
     }
 
-    pub(crate) fn outbox_done(&mut self, ids: &[i64]) -> Result<(), Fault> {
+    pub(crate) fn outbox_done(&mut self, ids: &[i64]) -> Result<(), StatementError> {
         let mut delete = self.conn.prepare_cached("DELETE FROM outbox WHERE outbox_id = ?1")?;
         for id in ids {
             delete.execute([id])?;
@@ -87,15 +87,15 @@ impl Ledger<'_> {
     /// Writes what a submit, a claim and a result write, and takes it away again: the same B-trees at the place where the next job
     /// goes, and as many pages as a small submit needs on the disk. A damaged page counts as a fault of this task alone: a submit in
     /// the same transaction may not need that page, and is tried without it.
-    pub(crate) fn rehearse(&mut self) -> Result<(), Fault> {
-        self.rehearse_life(self.book.last_seq + 1).map_err(|fault| match fault.before_commit() {
-            StoreError::Corrupt(text) => Fault::Row(text),
+    pub(crate) fn rehearse(&mut self) -> Result<(), StatementError> {
+        self.rehearse_life(self.totals_row.last_seq + 1).map_err(|fault| match fault.before_commit() {
+            StoreError::Corrupt(text) => StatementError::Row(text),
             _ => fault,
         })
     }
 
-    fn rehearse_life(&self, seq: i64) -> Result<(), Fault> {
-        self.conn.prepare_cached("UPDATE book SET last_seq = ?1")?.execute(params![self.book.last_seq])?;
+    fn rehearse_life(&self, seq: i64) -> Result<(), StatementError> {
+        self.conn.prepare_cached("UPDATE book SET last_seq = ?1")?.execute(params![self.totals_row.last_seq])?;
         for sql in REHEARSED {
             self.conn.prepare_cached(sql)?.execute([seq])?;
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
-use lockgate_core::job::{Dispatch, Env, Input, Job, Outcome, Report, submit};
+use lockgate_core::audit::{AuditAction, AuditEntry};
+use lockgate_core::job::{AttemptReport, Dispatch, Env, Input, Job, Outcome, submit};
 use lockgate_core::limits::Limits;
 use lockgate_core::output::OutputStep;
 use lockgate_core::pools::RoutingId;
@@ -13,8 +13,8 @@ use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::retry::Jitter;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::memory::ManualClock;
-use lockgate_ports::{Activation, Change, Clock, JobQuery, Jobs, SnapshotKind};
+use lockgate_model::ManualClock;
+use lockgate_ports::{Activation, Clock, JobChange, JobQuery, JobStore, SnapshotKind};
 use lockgate_sqlite::SqliteStore;
 
 pub(crate) struct Stage {
@@ -46,9 +46,9 @@ impl Stage {
     }
 
     /// Births and ends, two changes per job.
-    pub(crate) fn ended_lives(&self, name: &str, count: usize) -> Vec<Change> {
+    pub(crate) fn ended_lives(&self, name: &str, count: usize) -> Vec<JobChange> {
         let births = births(self, name, count);
-        let end = |birth: Change| {
+        let end = |birth: JobChange| {
             let cancel = Input::Cancel { actor: "ann".into(), note: None };
             let ended = birth.transition.job.next(cancel, &self.env()).unwrap();
             [birth, ended.into()]
@@ -56,16 +56,16 @@ impl Stage {
         births.into_iter().flat_map(end).collect()
     }
 
-    pub(crate) fn dispatch(&self, job: &Job, epoch: u64) -> Change {
+    pub(crate) fn dispatch(&self, job: &Job, epoch: u64) -> JobChange {
         let to =
             Dispatch { session: "s".into(), epoch, worker: "worker".into(), assignment: 1, routing: RoutingId::default() };
         job.next(Input::Dispatch(to), &self.env()).unwrap().into()
     }
 
     /// Sent to a worker, which succeeds; the result waits for the scan.
-    pub(crate) fn held(&self, job: &Job, epoch: u64) -> Vec<Change> {
+    pub(crate) fn held(&self, job: &Job, epoch: u64) -> Vec<JobChange> {
         let sent = self.dispatch(job, epoch);
-        let report = Report {
+        let report = AttemptReport {
             token: sent.transition.job.life.attempt.token.clone(),
             started_at: None,
             outcome: Outcome::Succeeded { result: Json::trusted("1") },
@@ -81,7 +81,7 @@ impl Stage {
             at: self.clock.now(),
             tenant: "acme".into(),
             actor: "ann".into(),
-            action: Action::PolicyActivated,
+            action: AuditAction::PolicyActivated,
             subject: id.into(),
             detail: Json::null(),
         };
@@ -115,7 +115,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn births(stage: &Stage, name: &str, count: usize) -> Vec<Change> {
+pub(crate) fn births(stage: &Stage, name: &str, count: usize) -> Vec<JobChange> {
     let caller = Caller::new("acme", "ann");
     let birth = |n: usize| {
         let payload = Some(Json::trusted(format!("\"{}\"", "p".repeat(n * 97 % 3_000))));

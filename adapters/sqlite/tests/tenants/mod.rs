@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::dag::{RunHead, RunState};
-use lockgate_core::job::{Dispatch, Input, Job, Outcome, Report, Scanned, Transition, submit};
+use lockgate_core::job::{AttemptReport, Dispatch, Input, Job, Outcome, Scanned, Transition, submit};
 use lockgate_core::output::{OutputDecision, OutputStep, OutputVerdict};
 use lockgate_core::pools::RoutingId;
 use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
-use lockgate_ports::store::{NewDag, RunChange, Runs};
-use lockgate_ports::{Jobs, LogLine, Sessions, Tenants, Upkeep};
+use lockgate_ports::store::{NewDag, RunChange, RunStore};
+use lockgate_ports::{JobStore, LogLine, Sessions, TenantStore, Upkeep};
 use lockgate_sqlite::SqliteStore;
 
 use crate::stage::{Stage, profile};
@@ -69,7 +69,7 @@ impl<'s> Life<'s> {
             0 => Outcome::FailedFatal { error: format!("broken {}", word(tenant)).into() },
             _ => Outcome::Succeeded { result: text(tenant, n * 37 % 5_000) },
         };
-        let report = Report { token: sent.life.attempt.token.clone(), started_at: None, outcome, output };
+        let report = AttemptReport { token: sent.life.attempt.token.clone(), started_at: None, outcome, output };
         let ended = self.step(&sent, Input::Reported(report)).await;
         if ended.in_output_check() {
             let attempt = ended.life.output.as_ref().unwrap().attempt;

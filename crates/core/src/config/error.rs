@@ -33,20 +33,20 @@ impl std::error::Error for ConfigError {}
 
 /// A position in a file, both counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct SourcePosition {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
 /// Collects the errors of one file, so that they are all told at once.
-pub(crate) struct Report {
+pub(crate) struct ConfigReport {
     file: Arc<str>,
     errors: Vec<ConfigError>,
     /// The text was taken before: nobody is there to write it otherwise.
     stored: bool,
 }
 
-impl Report {
+impl ConfigReport {
     pub(crate) fn new(file: &str) -> Self {
         Self { file: file.into(), errors: Vec::new(), stored: false }
     }
@@ -57,20 +57,20 @@ impl Report {
 
     /// Refuses what can be read and is of no use, where it is written. An earlier version may have taken it: what it does then is
     /// what it did before.
-    pub(crate) fn refuse_new(&mut self, at: Place, message: impl Into<String>) {
+    pub(crate) fn refuse_new(&mut self, at: SourcePosition, message: impl Into<String>) {
         if !self.stored {
             self.refuse(at, message);
         }
     }
 
-    pub(crate) fn refuse(&mut self, at: Place, message: impl Into<String>) {
+    pub(crate) fn refuse(&mut self, at: SourcePosition, message: impl Into<String>) {
         self.push(at, message.into(), None);
     }
 
     /// Refuses `word` and names the known word it is nearest to.
     pub(crate) fn unknown<'a>(
         &mut self,
-        at: Place,
+        at: SourcePosition,
         message: impl Into<String>,
         word: &str,
         known: impl IntoIterator<Item = &'a str>,
@@ -81,7 +81,7 @@ impl Report {
         }
     }
 
-    fn push(&mut self, at: Place, message: String, suggestion: Option<String>) {
+    fn push(&mut self, at: SourcePosition, message: String, suggestion: Option<String>) {
         if self.errors.len() < ERRORS_MAX {
             self.errors.push(ConfigError { file: self.file.clone(), line: at.line, column: at.column, message, suggestion });
         }
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn an_error_names_file_line_and_the_word_that_was_meant() {
-        let mut report = Report::new("policy.yaml");
-        report.unknown(Place { line: 12, column: 5 }, "unknown key \"topcis\" in match", "topcis", ["topics"]);
+        let mut report = ConfigReport::new("policy.yaml");
+        report.unknown(SourcePosition { line: 12, column: 5 }, "unknown key \"topcis\" in match", "topcis", ["topics"]);
         assert_eq!(
             report.into_errors()[0].to_string(),
             "policy.yaml:12: unknown key \"topcis\" in match; did you mean \"topics\"?"

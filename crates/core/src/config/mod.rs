@@ -10,7 +10,7 @@ mod topics;
 pub(crate) mod yaml;
 
 pub use error::ConfigError;
-pub(crate) use error::{Place, Report, nearest};
+pub(crate) use error::{ConfigReport, SourcePosition, nearest};
 pub(crate) use hash::{sha256, snapshot};
 pub(crate) use section::Section;
 pub(crate) use topics::TopicMap;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::error::{Place, Report};
+use super::error::{ConfigReport, SourcePosition};
 use super::section::Section;
-use super::yaml::{Entry, Node, Value, plain_to_json};
+use super::yaml::{YamlEntry, YamlNode, YamlValue, plain_to_json};
 use crate::glob::Glob;
 use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
@@ -13,14 +13,14 @@ use crate::limits::SPAN_MS_MAX;
 /// A map whose keys are all known.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
-    pub(crate) at: Place,
+    pub(crate) at: SourcePosition,
     section: &'static Section,
-    entries: &'a [Entry],
+    entries: &'a [YamlEntry],
 }
 
 impl<'a> Fields<'a> {
     /// Reports every key the section does not have.
-    pub(crate) fn of(node: &'a Node, section: &'static Section, report: &mut Report) -> Option<Self> {
+    pub(crate) fn of(node: &'a YamlNode, section: &'static Section, report: &mut ConfigReport) -> Option<Self> {
         let entries = entries(node, section.name, report)?;
         for entry in entries.iter().filter(|entry| !section.keys.contains(&entry.key.as_str())) {
             let message = format!("unknown key {:?} in {}", entry.key, section.name);
@@ -29,13 +29,13 @@ impl<'a> Fields<'a> {
         Some(Self { at: node.at, section, entries })
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&'a Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a YamlNode> {
         debug_assert!(self.section.keys.contains(&key), "{key} is not in the list of {}", self.section.name);
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The value, or a report that it is missing.
-    pub(crate) fn need(&self, key: &str, report: &mut Report) -> Option<&'a Node> {
+    pub(crate) fn need(&self, key: &str, report: &mut ConfigReport) -> Option<&'a YamlNode> {
         let found = self.get(key);
         if found.is_none() {
             report.refuse(self.at, format!("{} has no {key:?}; add it", self.section.name));
@@ -44,55 +44,59 @@ impl<'a> Fields<'a> {
     }
 
     /// Where a key stands, for errors about its presence.
-    pub(crate) fn place(&self, key: &str) -> Option<Place> {
+    pub(crate) fn place(&self, key: &str) -> Option<SourcePosition> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.at)
     }
 }
 
 /// The entries of a map with free keys.
-pub(crate) fn entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
+pub(crate) fn entries<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a [YamlEntry]> {
     match &node.value {
-        Value::Map(entries) => Some(entries),
+        YamlValue::Map(entries) => Some(entries),
         _ => refused(report, node.at, format!("{name} must be a map of keys and values")),
     }
 }
 
 /// The entries of a map with free keys that has at least one.
-pub(crate) fn some_entries<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Entry]> {
+pub(crate) fn some_entries<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a [YamlEntry]> {
     match entries(node, name, report)? {
         [] => refused(report, node.at, format!("{name} is empty; remove it or name at least one")),
         entries => Some(entries),
     }
 }
 
-pub(crate) fn items<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a [Node]> {
+pub(crate) fn items<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a [YamlNode]> {
     match &node.value {
-        Value::List(items) if items.is_empty() => {
+        YamlValue::List(items) if items.is_empty() => {
             refused(report, node.at, format!("{name} is empty; remove it or name at least one"))
         }
-        Value::List(items) => Some(items),
+        YamlValue::List(items) => Some(items),
         _ => refused(report, node.at, format!("{name} must be a list")),
     }
 }
 
 /// Text that is not empty. What YAML takes for a number, a truth value or nothing has to be quoted, so that every
 /// reader of the file sees the same.
-pub(crate) fn text<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<&'a str> {
+pub(crate) fn text<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a str> {
     match &node.value {
-        Value::Scalar { text, plain: true } if node.is_null() || !plain_to_json(text).is_string() => {
+        YamlValue::Scalar { text, plain: true } if node.is_null() || !plain_to_json(text).is_string() => {
             let hint = if text.is_empty() { String::new() } else { format!("; put it in quotes: {text:?}") };
             refused(report, node.at, format!("{name} must be text{hint}"))
         }
-        Value::Scalar { text, .. } if text.trim().is_empty() => {
+        YamlValue::Scalar { text, .. } if text.trim().is_empty() => {
             refused(report, node.at, format!("{name} must not be empty"))
         }
-        Value::Scalar { text, .. } => Some(text),
+        YamlValue::Scalar { text, .. } => Some(text),
         _ => refused(report, node.at, format!("{name} must be text")),
     }
 }
 
 /// A list of texts with their places.
-pub(crate) fn texts<'a>(node: &'a Node, name: &str, report: &mut Report) -> Option<Vec<(&'a str, Place)>> {
+pub(crate) fn texts<'a>(
+    node: &'a YamlNode,
+    name: &str,
+    report: &mut ConfigReport,
+) -> Option<Vec<(&'a str, SourcePosition)>> {
     let items = items(node, name, report)?;
     Some(
         items
@@ -103,7 +107,7 @@ pub(crate) fn texts<'a>(node: &'a Node, name: &str, report: &mut Report) -> Opti
 }
 
 /// Reports every text that the list has before.
-pub(crate) fn distinct(texts: &[(&str, Place)], name: &str, report: &mut Report) {
+pub(crate) fn distinct(texts: &[(&str, SourcePosition)], name: &str, report: &mut ConfigReport) {
     let mut seen = BTreeSet::new();
     for (text, at) in texts.iter().filter(|(text, _)| !seen.insert(*text)) {
         report.refuse(*at, format!("{text:?} stands twice in {name}; remove one"));
@@ -111,7 +115,7 @@ pub(crate) fn distinct(texts: &[(&str, Place)], name: &str, report: &mut Report)
 }
 
 /// The text itself if it may be a name. `kind` says of what.
-pub(crate) fn name<'a>(text: &'a str, kind: &str, at: Place, report: &mut Report) -> Option<&'a str> {
+pub(crate) fn name<'a>(text: &'a str, kind: &str, at: SourcePosition, report: &mut ConfigReport) -> Option<&'a str> {
     match check_name(text) {
         Ok(()) => Some(text),
         Err(error) => refused(report, at, format!("{kind} {text:?} {error}")),
@@ -119,7 +123,7 @@ pub(crate) fn name<'a>(text: &'a str, kind: &str, at: Place, report: &mut Report
 }
 
 /// A topic pattern that stands in `list`.
-pub(crate) fn glob(text: &str, at: Place, list: &str, report: &mut Report) -> Option<Glob> {
+pub(crate) fn glob(text: &str, at: SourcePosition, list: &str, report: &mut ConfigReport) -> Option<Glob> {
     match Glob::parse(text) {
         Ok(glob) => Some(glob),
         Err(error) => refused(report, at, format!("bad glob {text:?} in {list}: it {error}")),
@@ -127,11 +131,11 @@ pub(crate) fn glob(text: &str, at: Place, list: &str, report: &mut Report) -> Op
 }
 
 /// A number of things, at least one.
-pub(crate) fn count(node: &Node, name: &str, max: u32, report: &mut Report) -> Option<u32> {
+pub(crate) fn count(node: &YamlNode, name: &str, max: u32, report: &mut ConfigReport) -> Option<u32> {
     whole(node, name, 1..=u64::from(max), report).and_then(|number| u32::try_from(number).ok())
 }
 
-pub(crate) fn whole(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+pub(crate) fn whole(node: &YamlNode, name: &str, range: RangeInclusive<u64>, report: &mut ConfigReport) -> Option<u64> {
     let (low, high) = (*range.start(), *range.end());
     match plain(node).and_then(|text| text.parse::<u64>().ok()) {
         Some(number) if range.contains(&number) => Some(number),
@@ -140,14 +144,14 @@ pub(crate) fn whole(node: &Node, name: &str, range: RangeInclusive<u64>, report:
     }
 }
 
-pub(crate) fn number(node: &Node, name: &str, report: &mut Report) -> Option<f64> {
+pub(crate) fn number(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<f64> {
     match plain(node).and_then(|text| plain_to_json(text).as_f64()) {
         Some(number) => Some(number),
         None => refused(report, node.at, format!("{name} must be a number")),
     }
 }
 
-pub(crate) fn truth(node: &Node, name: &str, report: &mut Report) -> Option<bool> {
+pub(crate) fn truth(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<bool> {
     match plain(node).and_then(|text| plain_to_json(text).as_bool()) {
         Some(truth) => Some(truth),
         None => refused(report, node.at, format!("{name} must be true or false")),
@@ -155,7 +159,7 @@ pub(crate) fn truth(node: &Node, name: &str, report: &mut Report) -> Option<bool
 }
 
 /// A span of time in milliseconds, written `500ms`, `30s`, `5m`, `2h` or `7d`.
-pub(crate) fn span(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+pub(crate) fn span(node: &YamlNode, name: &str, range: RangeInclusive<u64>, report: &mut ConfigReport) -> Option<u64> {
     match plain(node).and_then(parse_span) {
         Some(millis) if range.contains(&millis) => Some(millis),
         Some(_) => {
@@ -167,7 +171,7 @@ pub(crate) fn span(node: &Node, name: &str, range: RangeInclusive<u64>, report: 
 }
 
 /// A number of bytes, plain or with a unit: `4096`, `256KiB`, `10GiB`.
-pub(crate) fn bytes(node: &Node, name: &str, range: RangeInclusive<u64>, report: &mut Report) -> Option<u64> {
+pub(crate) fn bytes(node: &YamlNode, name: &str, range: RangeInclusive<u64>, report: &mut ConfigReport) -> Option<u64> {
     match plain(node).and_then(parse_bytes) {
         Some(bytes) if range.contains(&bytes) => Some(bytes),
         _ => {
@@ -178,7 +182,7 @@ pub(crate) fn bytes(node: &Node, name: &str, range: RangeInclusive<u64>, report:
 }
 
 /// One of a few words.
-pub(crate) fn choice<T: Copy>(node: &Node, name: &str, words: &[(&str, T)], report: &mut Report) -> Option<T> {
+pub(crate) fn choice<T: Copy>(node: &YamlNode, name: &str, words: &[(&str, T)], report: &mut ConfigReport) -> Option<T> {
     let word = text(node, name, report)?;
     if let Some((_, value)) = words.iter().find(|(known, _)| *known == word) {
         return Some(*value);
@@ -189,14 +193,14 @@ pub(crate) fn choice<T: Copy>(node: &Node, name: &str, words: &[(&str, T)], repo
     None
 }
 
-fn plain(node: &Node) -> Option<&str> {
+fn plain(node: &YamlNode) -> Option<&str> {
     match &node.value {
-        Value::Scalar { text, plain: true } => Some(text),
+        YamlValue::Scalar { text, plain: true } => Some(text),
         _ => None,
     }
 }
 
-fn refused<T>(report: &mut Report, at: Place, message: String) -> Option<T> {
+fn refused<T>(report: &mut ConfigReport, at: SourcePosition, message: String) -> Option<T> {
     report.refuse(at, message);
     None
 }

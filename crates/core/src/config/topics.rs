@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::error::Report;
+use super::error::ConfigReport;
 use super::read;
-use super::yaml::{Entry, Node};
+use super::yaml::{YamlEntry, YamlNode};
 use crate::glob::Glob;
 
 /// Values by topic pattern. An exact name beats every glob, then the glob with the most literal text wins, then the one
@@ -27,13 +27,13 @@ struct Pattern<T> {
 impl<T> TopicMap<T> {
     /// A map of patterns, at least one; `value` reads what stands behind each.
     pub(crate) fn read<'a>(
-        node: &'a Node,
+        node: &'a YamlNode,
         name: &str,
-        report: &mut Report,
-        mut value: impl FnMut(&'a Entry, &mut Report) -> Option<T>,
+        report: &mut ConfigReport,
+        mut value: impl FnMut(&'a YamlEntry, &mut ConfigReport) -> Option<T>,
     ) -> Option<Self> {
         let entries = read::some_entries(node, name, report)?;
-        let mut read = |entry: &'a Entry| {
+        let mut read = |entry: &'a YamlEntry| {
             let glob = read::glob(&entry.key, entry.at, name, report);
             let value = value(entry, report);
             Some((glob?, value?))

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 
-use super::error::{Place, Report};
+use super::error::{ConfigReport, SourcePosition};
 use crate::json::number_fault;
 
 /// Largest policy file. It is kept in every snapshot and sent to every replica.
@@ -16,42 +16,42 @@ pub(crate) const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
 const DEPTH_MAX: usize = 32;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) at: Place,
-    pub(crate) value: Value,
+pub(crate) struct YamlNode {
+    pub(crate) at: SourcePosition,
+    pub(crate) value: YamlValue,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum YamlValue {
     /// `plain` scalars may mean a number, a truth value or nothing; quoted ones are always text.
     Scalar {
         text: String,
         plain: bool,
     },
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<YamlNode>),
+    Map(Vec<YamlEntry>),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct YamlEntry {
     pub(crate) key: String,
-    pub(crate) at: Place,
-    pub(crate) value: Node,
+    pub(crate) at: SourcePosition,
+    pub(crate) value: YamlNode,
 }
 
-impl Node {
+impl YamlNode {
     pub(crate) fn is_null(&self) -> bool {
-        matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+        matches!(&self.value, YamlValue::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
     /// The value as JSON, with the scalars of YAML's core schema.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             _ if self.is_null() => serde_json::Value::Null,
-            Value::Scalar { text, plain: false } => text.as_str().into(),
-            Value::Scalar { text, plain: true } => plain_to_json(text),
-            Value::List(items) => items.iter().map(Self::to_json).collect(),
-            Value::Map(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
+            YamlValue::Scalar { text, plain: false } => text.as_str().into(),
+            YamlValue::Scalar { text, plain: true } => plain_to_json(text),
+            YamlValue::List(items) => items.iter().map(Self::to_json).collect(),
+            YamlValue::Map(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
         }
     }
 }
@@ -86,28 +86,28 @@ fn begins_like_a_number(text: &str) -> bool {
 const NUMBER_CHARS_SHOWN: usize = 40;
 
 /// Reports every number in what errors call `name` that would not keep its value (docs/json.md).
-pub(crate) fn check_numbers(node: &Node, name: &str, report: &mut Report) {
+pub(crate) fn check_numbers(node: &YamlNode, name: &str, report: &mut ConfigReport) {
     match &node.value {
-        Value::Scalar { text, plain: true } if begins_like_a_number(text) => {
+        YamlValue::Scalar { text, plain: true } if begins_like_a_number(text) => {
             if let Some(fault) = number_fault(text) {
                 let shown: String = text.chars().take(NUMBER_CHARS_SHOWN).collect();
                 report.refuse_new(node.at, format!("{shown} in {name} {fault}; put it in quotes and send it as text"));
             }
         }
-        Value::Scalar { .. } => {}
-        Value::List(items) => items.iter().for_each(|item| check_numbers(item, name, report)),
-        Value::Map(entries) => entries.iter().for_each(|entry| check_numbers(&entry.value, name, report)),
+        YamlValue::Scalar { .. } => {}
+        YamlValue::List(items) => items.iter().for_each(|item| check_numbers(item, name, report)),
+        YamlValue::Map(entries) => entries.iter().for_each(|entry| check_numbers(&entry.value, name, report)),
     }
 }
 
 /// The tree of the one document in `text`, or `None` with the reasons in `report`.
-pub(crate) fn parse(text: &str, report: &mut Report) -> Option<Node> {
+pub(crate) fn parse(text: &str, report: &mut ConfigReport) -> Option<YamlNode> {
     parse_within(FILE_BYTES_MAX, text, report)
 }
 
 /// The same for files that may be larger or must be smaller.
-pub(crate) fn parse_within(bytes_max: usize, text: &str, report: &mut Report) -> Option<Node> {
-    let start = Place { line: 1, column: 1 };
+pub(crate) fn parse_within(bytes_max: usize, text: &str, report: &mut ConfigReport) -> Option<YamlNode> {
+    let start = SourcePosition { line: 1, column: 1 };
     if text.len() > bytes_max {
         report.refuse(start, format!("the file is larger than {} MiB; split it or shorten its lists", bytes_max >> 20));
         return None;
@@ -123,7 +123,7 @@ pub(crate) fn parse_within(bytes_max: usize, text: &str, report: &mut Report) ->
             Ok((event, span)) => builder.take(event, place(&span)),
             Err(error) => {
                 let mark = error.marker();
-                let at = Place { line: mark.line().max(1), column: mark.col() + 1 };
+                let at = SourcePosition { line: mark.line().max(1), column: mark.col() + 1 };
                 let hint = if has_star(text, at.line) { "; put texts that begin with * in quotes" } else { "" };
                 builder.report.refuse(at, format!("not valid YAML: {}{hint}", error.kind()));
                 return None;
@@ -134,7 +134,7 @@ pub(crate) fn parse_within(bytes_max: usize, text: &str, report: &mut Report) ->
         }
     }
     let Builder { report, root, .. } = builder;
-    if root.as_ref().is_none_or(Node::is_null) {
+    if root.as_ref().is_none_or(YamlNode::is_null) {
         report.refuse(start, "the file is empty");
         return None;
     }
@@ -146,30 +146,30 @@ fn has_star(text: &str, line: usize) -> bool {
     text.lines().nth(line - 1).is_some_and(|line| line.contains('*'))
 }
 
-fn place(span: &Span) -> Place {
-    Place { line: span.start.line().max(1), column: span.start.col() + 1 }
+fn place(span: &Span) -> SourcePosition {
+    SourcePosition { line: span.start.line().max(1), column: span.start.col() + 1 }
 }
 
 /// A map or list that has not ended yet.
-struct Open {
-    at: Place,
-    value: Value,
+struct OpenCollection {
+    at: SourcePosition,
+    value: YamlValue,
     /// The key that waits for its value.
-    key: Option<(String, Place)>,
+    key: Option<(String, SourcePosition)>,
     seen: BTreeSet<String>,
 }
 
 struct Builder<'a> {
-    report: &'a mut Report,
-    open: Vec<Open>,
-    root: Option<Node>,
+    report: &'a mut ConfigReport,
+    open: Vec<OpenCollection>,
+    root: Option<YamlNode>,
     documents: usize,
     /// Set when going on would only repeat the error.
     broken: bool,
 }
 
 impl Builder<'_> {
-    fn take(&mut self, event: Event<'_>, at: Place) {
+    fn take(&mut self, event: Event<'_>, at: SourcePosition) {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
@@ -190,57 +190,57 @@ impl Builder<'_> {
                 self.fail(at, "tags are not supported; remove the word that begins with \"!\"");
             }
             Event::Scalar(text, style, ..) => self.scalar(text.into_owned(), style, at),
-            Event::SequenceStart(..) => self.open(at, Value::List(Vec::new())),
-            Event::MappingStart(..) => self.open(at, Value::Map(Vec::new())),
+            Event::SequenceStart(..) => self.open(at, YamlValue::List(Vec::new())),
+            Event::MappingStart(..) => self.open(at, YamlValue::Map(Vec::new())),
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(done) = self.open.pop() {
-                    self.add(Node { at: done.at, value: done.value });
+                    self.add(YamlNode { at: done.at, value: done.value });
                 }
             }
             _ => {}
         }
     }
 
-    fn fail(&mut self, at: Place, message: &str) {
+    fn fail(&mut self, at: SourcePosition, message: &str) {
         self.report.refuse(at, message);
         self.broken = true;
     }
 
     fn waits_for_key(&self) -> bool {
-        self.open.last().is_some_and(|open| open.key.is_none() && matches!(open.value, Value::Map(_)))
+        self.open.last().is_some_and(|open| open.key.is_none() && matches!(open.value, YamlValue::Map(_)))
     }
 
-    fn open(&mut self, at: Place, value: Value) {
+    fn open(&mut self, at: SourcePosition, value: YamlValue) {
         if self.waits_for_key() {
             return self.fail(at, "a key must be text");
         }
         if self.open.len() >= DEPTH_MAX {
             return self.fail(at, &format!("nested deeper than {DEPTH_MAX} levels"));
         }
-        self.open.push(Open { at, value, key: None, seen: BTreeSet::new() });
+        self.open.push(OpenCollection { at, value, key: None, seen: BTreeSet::new() });
     }
 
-    fn scalar(&mut self, text: String, style: ScalarStyle, at: Place) {
+    fn scalar(&mut self, text: String, style: ScalarStyle, at: SourcePosition) {
         if !self.waits_for_key() {
-            return self.add(Node { at, value: Value::Scalar { text, plain: style == ScalarStyle::Plain } });
+            return self.add(YamlNode { at, value: YamlValue::Scalar { text, plain: style == ScalarStyle::Plain } });
         }
-        let Some(Open { key, seen, .. }) = self.open.last_mut() else { return };
+        let Some(OpenCollection { key, seen, .. }) = self.open.last_mut() else { return };
         if !seen.insert(text.clone()) {
             self.report.refuse(at, format!("key {text:?} is given twice"));
         }
         *key = Some((text, at));
     }
 
-    fn add(&mut self, node: Node) {
+    fn add(&mut self, node: YamlNode) {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open { value: Value::List(items), .. }) => items.push(node),
-            Some(Open { value: Value::Map(entries), key, .. }) => {
+            Some(OpenCollection { value: YamlValue::List(items), .. }) => items.push(node),
+            Some(OpenCollection { value: YamlValue::Map(entries), key, .. }) => {
                 if let Some((key, at)) = key.take() {
-                    entries.push(Entry { key, at, value: node });
+                    entries.push(YamlEntry { key, at, value: node });
                 }
             }
-            Some(Open { value: Value::Scalar { .. }, .. }) => {}
+            Some(OpenCollection { value: YamlValue::Scalar { .. }, .. }) => {}
         }
     }
 }
@@ -250,46 +250,46 @@ mod tests {
     use super::*;
 
     fn errors(text: &str) -> Vec<String> {
-        let mut report = Report::new("p.yaml");
+        let mut report = ConfigReport::new("p.yaml");
         parse(text, &mut report);
         report.into_errors().iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn every_node_knows_its_line() {
-        let mut report = Report::new("p.yaml");
+        let mut report = ConfigReport::new("p.yaml");
         let root = parse("a: 1\nb:\n  - x\n  - {c: 'y'}\n", &mut report).unwrap();
-        let Value::Map(entries) = &root.value else { panic!("a map") };
-        assert_eq!(entries[1].at, Place { line: 2, column: 1 });
-        let Value::List(items) = &entries[1].value.value else { panic!("a list") };
+        let YamlValue::Map(entries) = &root.value else { panic!("a map") };
+        assert_eq!(entries[1].at, SourcePosition { line: 2, column: 1 });
+        let YamlValue::List(items) = &entries[1].value.value else { panic!("a list") };
         assert_eq!((items[0].at.line, items[1].at.line), (3, 4));
         assert_eq!(root.to_json(), serde_json::json!({"a": 1, "b": ["x", {"c": "y"}]}));
     }
 
     #[test]
     fn plain_scalars_mean_what_the_core_schema_says() {
-        let mut report = Report::new("p.yaml");
+        let mut report = ConfigReport::new("p.yaml");
         let root = parse("[~, true, '1', 1, -2, 1.5, no, 1e3, .5, a-, nan, 0x10]", &mut report).unwrap();
         assert_eq!(root.to_json(), serde_json::json!([null, true, "1", 1, -2, 1.5, "no", 1000.0, 0.5, "a-", "nan", "0x10"]));
     }
 
     #[test]
     fn a_number_that_would_change_is_refused_with_its_line() {
-        let told = |text: &str, mut report: Report| {
+        let told = |text: &str, mut report: ConfigReport| {
             let root = parse(text, &mut report).unwrap();
             check_numbers(&root, "payload", &mut report);
             report.into_errors().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let text = "a: 9007199254740991\nb: [9007199254740992]\nc: '9007199254740993'\nd: {e: 1e400}\nf: inf\n";
         assert_eq!(
-            told(text, Report::new("p.yaml")),
+            told(text, ConfigReport::new("p.yaml")),
             [
                 "p.yaml:2: 9007199254740992 in payload is a whole number beyond ±9007199254740991 (2^53 - 1), which not every \
                  reader keeps exact; put it in quotes and send it as text",
                 "p.yaml:4: 1e400 in payload is too large for a double; put it in quotes and send it as text",
             ]
         );
-        assert_eq!(told(text, Report::of_stored("p.yaml")), Vec::<String>::new(), "what was taken before stays");
+        assert_eq!(told(text, ConfigReport::of_stored("p.yaml")), Vec::<String>::new(), "what was taken before stays");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{Expression, Template};
 use crate::ids::Topic;
 use crate::lane::Priority;
 use crate::policy::rfc3339;
-use crate::request::Gate;
+use crate::request::ApprovalGate;
 use crate::time::Timestamp;
 
 /// Position of a node in its DAG. Parents come before their children.
@@ -58,7 +58,7 @@ pub struct Node {
     pub name: Arc<str>,
     pub needs: Vec<NodeIx>,
     pub children: Vec<NodeIx>,
-    pub work: Work,
+    pub work: NodeWork,
     pub join: Join,
     pub on_fail: OnFail,
     /// False skips the node.
@@ -72,10 +72,10 @@ pub struct Node {
 }
 
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum NodeWork {
     Job(Box<JobTemplate>),
     /// Only people's agreement; no worker is needed.
-    Approval(Gate),
+    Approval(ApprovalGate),
     Delay(Delay),
     Dag(SubDag),
 }
@@ -95,7 +95,7 @@ pub struct JobTemplate {
     pub risk_tags: BTreeSet<String>,
     pub concurrency_key: Option<Template>,
     /// People must agree before it runs.
-    pub gate: Option<Gate>,
+    pub gate: Option<ApprovalGate>,
     /// For so long a result stands for the same work asked for again.
     pub memoise_ms: Option<u64>,
 }

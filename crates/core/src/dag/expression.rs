@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::params::kind_of;
 use super::path::{Path, variables};
-use crate::formula::{self, Fault, Regexes, Vocabulary, Wording};
+use crate::formula::{self, ExpressionFault, Regexes, Vocabulary, Wording};
 
 /// What a node shows to those after it.
 const NODE_FIELDS: [&str; 2] = ["output", "state"];
@@ -23,10 +23,10 @@ const PATH_PREFIX: char = '$';
 
 /// A compiled expression. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Expression(Arc<Compiled>);
+pub struct Expression(Arc<CompiledExpression>);
 
 #[derive(Debug)]
-struct Compiled {
+struct CompiledExpression {
     program: Program,
     uses: Uses,
 }
@@ -64,7 +64,7 @@ pub(super) struct Uses {
 
 /// What expressions see: `params`, `nodes.<name>.output`, `nodes.<name>.state`, `run.id`, `run.dag`, and in a `for_each` `item` and `index`.
 #[derive(Clone, Debug)]
-pub struct Scope<'a> {
+pub struct ExpressionScope<'a> {
     pub run: &'a str,
     pub dag: &'a str,
     pub params: &'a Value,
@@ -80,10 +80,10 @@ impl Expression {
     }
 
     /// `name` is what errors call it.
-    pub(super) fn parse(text: &str, name: &str) -> Result<Self, Vec<Fault>> {
+    pub(super) fn parse(text: &str, name: &str) -> Result<Self, Vec<ExpressionFault>> {
         let wording = Wording { name, remedy: "shorten it" };
         let mut expression = formula::parse(text, wording).map_err(|fault| vec![fault])?;
-        let (mut seen, mut regexes) = (Seen { name, uses: Uses::default() }, Regexes::new());
+        let (mut seen, mut regexes) = (UsesCollector { name, uses: Uses::default() }, Regexes::new());
         let mut faults = formula::check(&expression, wording, &mut regexes, &mut seen);
         formula::unqualify(&mut expression);
         let mut lookups = Vec::new();
@@ -96,7 +96,7 @@ impl Expression {
             (Expr::Ident(_), [Lookup::Value(path)]) => Program::Path(path.clone()),
             _ => Program::Formula(Formula { expression, lookups, regexes: Arc::new(regexes) }),
         };
-        Ok(Self(Arc::new(Compiled { program, uses: seen.uses })))
+        Ok(Self(Arc::new(CompiledExpression { program, uses: seen.uses })))
     }
 
     pub(super) fn uses(&self) -> &Uses {
@@ -105,7 +105,7 @@ impl Expression {
 
     /// What it gives in every run, if it reads nothing of the run.
     pub(super) fn constant(&self) -> Option<Result<Value, String>> {
-        let nothing = Scope { run: "", dag: "", params: &Value::Null, nodes: &Value::Null, item: None };
+        let nothing = ExpressionScope { run: "", dag: "", params: &Value::Null, nodes: &Value::Null, item: None };
         match &self.0.program {
             Program::Formula(formula) if formula.lookups.is_empty() => Some(formula.evaluate(&nothing)),
             Program::Formula(_) | Program::Path(_) => None,
@@ -113,7 +113,7 @@ impl Expression {
     }
 
     /// Its value, or in words why there is none.
-    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Value, String> {
+    pub fn evaluate(&self, scope: &ExpressionScope<'_>) -> Result<Value, String> {
         match &self.0.program {
             Program::Path(path) => path.resolve(scope).map(Cow::into_owned),
             Program::Formula(formula) => formula.evaluate(scope),
@@ -121,29 +121,29 @@ impl Expression {
     }
 
     /// Whether it is true. What is neither true nor false is an error.
-    pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, String> {
+    pub fn holds(&self, scope: &ExpressionScope<'_>) -> Result<bool, String> {
         let value = self.evaluate(scope)?;
         value.as_bool().ok_or_else(|| format!("it gave {}, not true or false", kind_of(&value)))
     }
 }
 
 impl Formula {
-    fn evaluate(&self, scope: &Scope<'_>) -> Result<Value, String> {
+    fn evaluate(&self, scope: &ExpressionScope<'_>) -> Result<Value, String> {
         let values = self.lookups.iter().map(|_| OnceLock::new()).collect();
-        let bound = Bound { scope, lookups: &self.lookups, values };
+        let bound = ScopeLookups { scope, lookups: &self.lookups, values };
         let context = formula::context(&bound, &self.regexes);
         formula::evaluate(&self.expression, &context, |error| bound.in_words(error), formula::to_json)
     }
 }
 
 /// Lookups in one scope. Each is made when the evaluation first comes to it, and once however often a loop repeats it.
-struct Bound<'a> {
-    scope: &'a Scope<'a>,
+struct ScopeLookups<'a> {
+    scope: &'a ExpressionScope<'a>,
     lookups: &'a [Lookup],
     values: Vec<OnceLock<Option<Box<dyn Val>>>>,
 }
 
-impl Bound<'_> {
+impl ScopeLookups<'_> {
     /// An evaluator can only be told that there is no such variable; why is found out afterwards.
     fn in_words(&self, error: &ExecutionError) -> String {
         let failed = match error {
@@ -155,7 +155,7 @@ impl Bound<'_> {
     }
 }
 
-impl VariableResolver for Bound<'_> {
+impl VariableResolver for ScopeLookups<'_> {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
         let number = number(variable)?;
         let value = self.values.get(number)?.get_or_init(|| self.lookups.get(number)?.value(self.scope).ok());
@@ -164,7 +164,7 @@ impl VariableResolver for Bound<'_> {
 }
 
 impl Lookup {
-    fn value(&self, scope: &Scope<'_>) -> Result<Box<dyn Val>, String> {
+    fn value(&self, scope: &ExpressionScope<'_>) -> Result<Box<dyn Val>, String> {
         match self {
             Self::Value(path) => path.resolve(scope).map(|value| formula::from_json(value.into_owned())),
             Self::Has(path, key) => path.has(key, scope).map(|has| Box::new(CelBool::from(has)) as Box<dyn Val>),
@@ -193,24 +193,24 @@ fn lift(expression: &mut IdedExpr, lookups: &mut Vec<Lookup>) {
     }
 }
 
-fn unknown_field(lookup: &Lookup, name: &str) -> Option<Fault> {
+fn unknown_field(lookup: &Lookup, name: &str) -> Option<ExpressionFault> {
     let path = match lookup {
         Lookup::Value(path) => path.clone(),
         Lookup::Has(path, key) => path.with(key),
     };
     let (node, field) = path.field_of_node().filter(|(_, field)| !NODE_FIELDS.contains(field))?;
     let message = format!("unknown field {field:?} of node {node:?} in {name}; it has {}", NODE_FIELDS.join(", "));
-    Some(Fault::unknown(message, field, NODE_FIELDS))
+    Some(ExpressionFault::unknown(message, field, NODE_FIELDS))
 }
 
 /// Notes what the expression called `name` uses.
-struct Seen<'a> {
+struct UsesCollector<'a> {
     name: &'a str,
     uses: Uses,
 }
 
-impl Vocabulary for Seen<'_> {
-    fn variable(&mut self, variable: &str) -> Result<(), Fault> {
+impl Vocabulary for UsesCollector<'_> {
+    fn variable(&mut self, variable: &str) -> Result<(), ExpressionFault> {
         let name = self.name;
         match variable {
             "params" | "run" => Ok(()),
@@ -218,21 +218,23 @@ impl Vocabulary for Seen<'_> {
                 self.uses.item = true;
                 Ok(())
             }
-            "nodes" => Err(Fault::new(format!("nodes in {name} must be followed by a name, as in nodes.NAME.output"))),
+            "nodes" => {
+                Err(ExpressionFault::new(format!("nodes in {name} must be followed by a name, as in nodes.NAME.output")))
+            }
             _ => {
                 let message = format!("unknown name {variable:?} in {name}; it knows {}", variables().join(", "));
-                Err(Fault::unknown(message, variable, variables()))
+                Err(ExpressionFault::unknown(message, variable, variables()))
             }
         }
     }
 
-    fn field(&mut self, variable: &str, field: &str) -> Result<(), Fault> {
+    fn field(&mut self, variable: &str, field: &str) -> Result<(), ExpressionFault> {
         match variable {
             "params" => drop(self.uses.params.insert(field.into())),
             "nodes" => drop(self.uses.nodes.insert(field.into())),
             "run" if !RUN_FIELDS.contains(&field) => {
                 let message = format!("unknown field {field:?} of run in {}; it has {}", self.name, RUN_FIELDS.join(", "));
-                return Err(Fault::unknown(message, field, RUN_FIELDS));
+                return Err(ExpressionFault::unknown(message, field, RUN_FIELDS));
             }
             _ => return self.variable(variable),
         }

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 /// An order in which each comes after all it needs; of those that could come next, the one with the lowest number. If there
 /// is none: loops that stand in the way, each as a walk along the flow of work that returns to where it began.
 pub(super) fn order(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<Vec<usize>>> {
-    let mut flow = Flow::new(needs);
+    let mut flow = NodeOrder::new(needs);
     let (mut loops, mut stuck) = (Vec::new(), 0);
     loop {
         flow.run();
@@ -24,7 +24,7 @@ pub(super) fn order(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<Vec<usize>>>
 }
 
 /// Places nodes as what they need is placed.
-struct Flow {
+struct NodeOrder {
     children: Vec<Vec<usize>>,
     /// How many of those that a node needs are not placed.
     open: Vec<usize>,
@@ -33,7 +33,7 @@ struct Flow {
     order: Vec<usize>,
 }
 
-impl Flow {
+impl NodeOrder {
     fn new(needs: &[Vec<usize>]) -> Self {
         let mut children = vec![Vec::new(); needs.len()];
         for (node, parents) in needs.iter().enumerate() {

@@ -1,11 +1,11 @@
 //! What is allowed in a DAG and still worth a look.
 
-use super::{Dag, Join, OnFail, Work};
+use super::{Dag, Join, NodeWork, OnFail};
 
 impl Dag {
     /// Nodes whose work nothing can undo.
     pub fn uncompensated(&self) -> Vec<&str> {
-        let works = |work: &Work| matches!(work, Work::Job(_) | Work::Dag(_));
+        let works = |work: &NodeWork| matches!(work, NodeWork::Job(_) | NodeWork::Dag(_));
         let left = self.nodes.iter().filter(|node| works(&node.work) && node.compensation.is_none());
         left.map(|node| &*node.name).collect()
     }

@@ -3,10 +3,10 @@
 //! A [`Dag`] is a definition, immutable once it is stored. A [`Run`] is one execution of one version. [`plan`] holds the
 //! decisions; like those about jobs they are pure: run + news + time → next run, jobs to start and jobs to stop.
 
+mod any_run;
 mod definition;
 mod draw;
 mod expression;
-mod flow;
 mod graph;
 mod keys;
 mod lint;
@@ -23,15 +23,16 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+pub use any_run::AnyRun;
 pub use definition::{
-    Compensation, Dag, Delay, ForEach, JobTemplate, Join, MinSuccess, Node, NodeIx, OnFail, Param, ParamKind, SubDag, Work,
+    Compensation, Dag, Delay, ForEach, JobTemplate, Join, MinSuccess, Node, NodeIx, NodeWork, OnFail, Param, ParamKind,
+    SubDag,
 };
-pub use expression::{Expression, Scope};
-pub use flow::Flow;
+pub use expression::{Expression, ExpressionScope};
 pub use lint::OverruledJoin;
-pub use node::{Items, NodeKey, NodeRun, NodeState, Undo, UndoState};
+pub use node::{Items, NodeKey, NodeRun, NodeState, NodeUndo, UndoState};
 pub use orphan::{Standstill, Unmoved, end_without_plan, orphaned};
-pub use run::{Closing, DagRef, Parent, Run, RunHead, RunState, asked};
+pub use run::{Closing, DagRef, Run, RunHead, RunParent, RunState, asked};
 pub use template::Template;
 
 /// The JSON Schema of definitions, for editors.

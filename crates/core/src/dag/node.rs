@@ -93,7 +93,7 @@ pub struct NodeRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Items>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undo: Option<Undo>,
+    pub undo: Option<NodeUndo>,
     /// What undoes it, of a plain job that was done: an [`Entry`](super::saga::Entry). Text, because one that cannot be read
     /// must not hide the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,7 +137,7 @@ pub struct Items {
 
 /// Where the undoing of a node's work stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undo {
+pub struct NodeUndo {
     pub state: UndoState,
     pub job: JobId,
     /// 0, and one more with each time somebody had it tried again.

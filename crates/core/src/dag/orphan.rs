@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::plan::{Awaited, Next, Settled, awaited};
+use super::plan::{Awaited, RunTransition, Settled, awaited};
 use super::saga::Saga;
-use super::{Closing, Flow, NodeKey, NodeState, Run, RunHead, RunState};
+use super::{AnyRun, Closing, NodeKey, NodeState, Run, RunHead, RunState};
 use crate::job::{Failure, Reason};
 use crate::time::Timestamp;
 
@@ -50,7 +50,7 @@ pub fn orphaned(head: &RunHead, still: Standstill, after: Duration) -> Option<Fa
 }
 
 /// Without its plan a run ends as it stands: what was under way failed with it, and nobody knows what to undo.
-pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (Flow, Next) {
+pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (AnyRun, RunTransition) {
     let mut nodes = Vec::new();
     for (key, row) in run.nodes.iter_mut().filter(|(_, row)| !row.state.is_over()) {
         row.state = if row.state == NodeState::Running { NodeState::Failed } else { NodeState::Canceled };
@@ -65,7 +65,7 @@ pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (Flow
     head.failure.get_or_insert(failure);
     head.done = u32::try_from(done).unwrap_or(u32::MAX);
     let settled = Settled { ended: nodes.iter().map(|(key, _)| *key).collect(), ..Settled::default() };
-    let next = Next {
+    let next = RunTransition {
         head: head.clone(),
         nodes,
         jobs: Vec::new(),

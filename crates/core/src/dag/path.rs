@@ -10,14 +10,14 @@ use cel::common::ast::{Expr, IdedExpr, LiteralValue, operators};
 use cel::common::types::CelInt;
 use serde_json::{Value, json};
 
-use super::Scope;
+use super::ExpressionScope;
 use super::params::kind_of;
 use crate::formula::literal;
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     root: Root,
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Root {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum PathStep {
     Key(Box<str>),
     At(usize),
     /// At the number of the item.
@@ -77,7 +77,7 @@ impl Path {
     /// The node and its field, if the path leads to a field of a node.
     pub(super) fn field_of_node(&self) -> Option<(&str, &str)> {
         match (self.root, self.steps.as_slice()) {
-            (Root::Nodes, [Step::Key(node), Step::Key(field), ..]) => Some((node, field)),
+            (Root::Nodes, [PathStep::Key(node), PathStep::Key(field), ..]) => Some((node, field)),
             _ => None,
         }
     }
@@ -85,11 +85,11 @@ impl Path {
     /// The same path and one key more.
     pub(super) fn with(&self, key: &str) -> Self {
         let mut longer = self.clone();
-        longer.steps.push(Step::Key(key.into()));
+        longer.steps.push(PathStep::Key(key.into()));
         longer
     }
 
-    pub(super) fn resolve<'a>(&self, scope: &Scope<'a>) -> Result<Cow<'a, Value>, String> {
+    pub(super) fn resolve<'a>(&self, scope: &ExpressionScope<'a>) -> Result<Cow<'a, Value>, String> {
         let item = || scope.item.ok_or_else(|| "there is an item only in a for_each".to_owned());
         let mut value = match self.root {
             Root::Params => Cow::Borrowed(scope.params),
@@ -101,8 +101,8 @@ impl Path {
         for (depth, step) in self.steps.iter().enumerate() {
             let numbered;
             let step = match step {
-                Step::Index => {
-                    numbered = Step::At(item()?.1 as usize);
+                PathStep::Index => {
+                    numbered = PathStep::At(item()?.1 as usize);
                     &numbered
                 }
                 written => written,
@@ -117,7 +117,7 @@ impl Path {
     }
 
     /// Whether a map has a key.
-    pub(super) fn has(&self, key: &str, scope: &Scope<'_>) -> Result<bool, String> {
+    pub(super) fn has(&self, key: &str, scope: &ExpressionScope<'_>) -> Result<bool, String> {
         match &*self.resolve(scope)? {
             Value::Object(entries) => Ok(entries.contains_key(key)),
             other => Err(format!("{self} is {}, not a map", kind_of(other))),
@@ -134,11 +134,11 @@ impl Path {
     }
 }
 
-fn step(key: &IdedExpr) -> Option<Step> {
+fn step(key: &IdedExpr) -> Option<PathStep> {
     match &key.expr {
-        Expr::Literal(LiteralValue::Int(number)) => usize::try_from(*CelInt::inner(number)).ok().map(Step::At),
-        Expr::Ident(name) if name == Root::Index.as_str() => Some(Step::Index),
-        _ => literal(key).map(|key| Step::Key(key.into())),
+        Expr::Literal(LiteralValue::Int(number)) => usize::try_from(*CelInt::inner(number)).ok().map(PathStep::At),
+        Expr::Ident(name) if name == Root::Index.as_str() => Some(PathStep::Index),
+        _ => literal(key).map(|key| PathStep::Key(key.into())),
     }
 }
 
@@ -149,10 +149,10 @@ enum Missing {
     Kind(&'static str),
 }
 
-fn enter<'v>(value: &'v Value, step: &Step) -> Result<&'v Value, Missing> {
+fn enter<'v>(value: &'v Value, step: &PathStep) -> Result<&'v Value, Missing> {
     match (value, step) {
-        (Value::Object(entries), Step::Key(key)) => entries.get(&**key).ok_or(Missing::Absent),
-        (Value::Array(items), Step::At(at)) => items.get(*at).ok_or(Missing::Short(items.len())),
+        (Value::Object(entries), PathStep::Key(key)) => entries.get(&**key).ok_or(Missing::Absent),
+        (Value::Array(items), PathStep::At(at)) => items.get(*at).ok_or(Missing::Short(items.len())),
         (other, _) => Err(Missing::Kind(kind_of(other))),
     }
 }
@@ -161,10 +161,10 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.root.as_str())?;
         self.steps.iter().try_for_each(|step| match step {
-            Step::Key(key) if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => write!(f, ".{key}"),
-            Step::Key(key) => write!(f, "[{key:?}]"),
-            Step::At(at) => write!(f, "[{at}]"),
-            Step::Index => f.write_str("[index]"),
+            PathStep::Key(key) if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => write!(f, ".{key}"),
+            PathStep::Key(key) => write!(f, "[{key:?}]"),
+            PathStep::At(at) => write!(f, "[{at}]"),
+            PathStep::Index => f.write_str("[index]"),
         })
     }
 }

@@ -89,7 +89,7 @@ pub struct RunHead {
     pub output: Option<Json>,
     /// The run and node that wait for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
+    pub parent: Option<RunParent>,
     /// Where the run stands in traces; none if nobody cares.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
@@ -153,7 +153,7 @@ impl Closing {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
+pub struct RunParent {
     pub run: RunId,
     pub node: NodeIx,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::expression::Uses;
-use super::{Expression, Scope, pieces};
-use crate::config::Place;
-use crate::config::yaml::{self, Node};
-use crate::formula::Fault;
+use super::{Expression, ExpressionScope, pieces};
+use crate::config::SourcePosition;
+use crate::config::yaml::{self, YamlNode};
+use crate::formula::ExpressionFault;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
@@ -18,27 +18,27 @@ pub struct Template(Arc<Part>);
 enum Part {
     Constant(Value),
     Hole(Expression),
-    Text(Vec<Piece>),
+    Text(Vec<TemplatePiece>),
     List(Vec<Part>),
     Map(Vec<(String, Part)>),
 }
 
 #[derive(Debug)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     Hole(Expression),
 }
 
 /// What reading expressions came upon, with where that stands.
 #[derive(Default)]
-pub(super) struct Found {
-    pub(super) faults: Vec<(Place, Fault)>,
-    pub(super) uses: Vec<(Place, Uses)>,
+pub(super) struct TemplateUses {
+    pub(super) faults: Vec<(SourcePosition, ExpressionFault)>,
+    pub(super) uses: Vec<(SourcePosition, Uses)>,
 }
 
-impl Found {
+impl TemplateUses {
     /// Compiles the expression that errors call `name`.
-    pub(super) fn expression(&mut self, text: &str, name: &str, at: Place) -> Option<Expression> {
+    pub(super) fn expression(&mut self, text: &str, name: &str, at: SourcePosition) -> Option<Expression> {
         match Expression::parse(text, name) {
             Ok(expression) => {
                 self.uses.push((at, expression.uses().clone()));
@@ -58,7 +58,7 @@ impl Template {
     }
 
     /// `name` is what errors call it. A text that cannot be read is reported and left empty.
-    pub(super) fn read(node: &Node, name: &str, found: &mut Found) -> Self {
+    pub(super) fn read(node: &YamlNode, name: &str, found: &mut TemplateUses) -> Self {
         Self(Arc::new(part(node, name, found)))
     }
 
@@ -77,7 +77,7 @@ impl Template {
     }
 
     /// The JSON with its holes filled, or in words why one cannot be.
-    pub fn fill(&self, scope: &Scope<'_>) -> Result<Value, String> {
+    pub fn fill(&self, scope: &ExpressionScope<'_>) -> Result<Value, String> {
         self.0.fill(scope)
     }
 }
@@ -90,7 +90,7 @@ impl Part {
         }
     }
 
-    fn fill(&self, scope: &Scope<'_>) -> Result<Value, String> {
+    fn fill(&self, scope: &ExpressionScope<'_>) -> Result<Value, String> {
         match self {
             Self::Constant(value) => Ok(value.clone()),
             Self::Hole(expression) => expression.evaluate(scope),
@@ -98,8 +98,8 @@ impl Part {
                 .iter()
                 .try_fold(String::new(), |mut text, piece| {
                     match piece {
-                        Piece::Text(constant) => text.push_str(constant),
-                        Piece::Hole(expression) => text.push_str(&written(expression.evaluate(scope)?)),
+                        TemplatePiece::Text(constant) => text.push_str(constant),
+                        TemplatePiece::Hole(expression) => text.push_str(&written(expression.evaluate(scope)?)),
                     }
                     Ok(text)
                 })
@@ -121,12 +121,12 @@ fn written(value: Value) -> String {
     }
 }
 
-fn part(node: &Node, name: &str, found: &mut Found) -> Part {
+fn part(node: &YamlNode, name: &str, found: &mut TemplateUses) -> Part {
     match &node.value {
-        yaml::Value::Scalar { text, .. } if text.contains(pieces::HOLE) => text_part(text, name, node.at, found),
-        yaml::Value::Scalar { .. } => Part::Constant(node.to_json()),
-        yaml::Value::List(items) => list_part(items.iter().map(|item| part(item, name, found)).collect()),
-        yaml::Value::Map(entries) => {
+        yaml::YamlValue::Scalar { text, .. } if text.contains(pieces::HOLE) => text_part(text, name, node.at, found),
+        yaml::YamlValue::Scalar { .. } => Part::Constant(node.to_json()),
+        yaml::YamlValue::List(items) => list_part(items.iter().map(|item| part(item, name, found)).collect()),
+        yaml::YamlValue::Map(entries) => {
             map_part(entries.iter().map(|entry| (entry.key.clone(), part(&entry.value, name, found))).collect())
         }
     }
@@ -147,21 +147,21 @@ fn map_part(parts: Vec<(String, Part)>) -> Part {
     }
 }
 
-fn text_part(text: &str, name: &str, at: Place, found: &mut Found) -> Part {
+fn text_part(text: &str, name: &str, at: SourcePosition, found: &mut TemplateUses) -> Part {
     let Some(read) = pieces::pieces(text) else {
         let message = format!("a ${{ in {name} is not closed; add }}, or write $${{ where ${{ is meant as text");
-        found.faults.push((at, Fault::new(message)));
+        found.faults.push((at, ExpressionFault::new(message)));
         return Part::Constant(Value::Null);
     };
     let pieces = read.into_iter().filter_map(|piece| match piece {
-        pieces::Piece::Text(constant) => Some(Piece::Text(constant)),
-        pieces::Piece::Hole(hole) => found.expression(hole, name, at).map(Piece::Hole),
+        pieces::Piece::Text(constant) => Some(TemplatePiece::Text(constant)),
+        pieces::Piece::Hole(hole) => found.expression(hole, name, at).map(TemplatePiece::Hole),
     });
-    let pieces: Vec<Piece> = pieces.collect();
+    let pieces: Vec<TemplatePiece> = pieces.collect();
     match pieces.as_slice() {
         [] => Part::Constant("".into()),
-        [Piece::Text(constant)] => Part::Constant(constant.as_str().into()),
-        [Piece::Hole(expression)] => Part::Hole(expression.clone()),
+        [TemplatePiece::Text(constant)] => Part::Constant(constant.as_str().into()),
+        [TemplatePiece::Hole(expression)] => Part::Hole(expression.clone()),
         _ => Part::Text(pieces),
     }
 }

@@ -19,7 +19,7 @@ use cel::extractors::This;
 use cel::{Context, Env, ExecutionError, Value};
 use regex::Regex;
 
-use crate::config::{Place, Report};
+use crate::config::{ConfigReport, SourcePosition};
 
 pub(crate) use json::{from_json, to_json};
 pub(crate) use unqualify::{each_part, unqualify};
@@ -48,13 +48,13 @@ pub(crate) struct Wording<'a> {
 
 /// What is wrong with an expression.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ExpressionFault {
     message: String,
     /// A word that is not known, and those that are.
     unknown: Option<(String, Vec<String>)>,
 }
 
-impl Fault {
+impl ExpressionFault {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), unknown: None }
     }
@@ -63,7 +63,7 @@ impl Fault {
         Self { message, unknown: Some((word.to_owned(), known.into_iter().map(str::to_owned).collect())) }
     }
 
-    pub(crate) fn tell(self, at: Place, report: &mut Report) {
+    pub(crate) fn tell(self, at: SourcePosition, report: &mut ConfigReport) {
         match self.unknown {
             Some((word, known)) => report.unknown(at, self.message, &word, known.iter().map(String::as_str)),
             None => report.refuse(at, self.message),
@@ -71,24 +71,24 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ExpressionFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-pub(crate) fn parse(text: &str, wording: Wording<'_>) -> Result<IdedExpr, Fault> {
+pub(crate) fn parse(text: &str, wording: Wording<'_>) -> Result<IdedExpr, ExpressionFault> {
     let Wording { name, remedy } = wording;
-    check_size(text).map_err(|fault| Fault::new(format!("{name} {fault}; {remedy}")))?;
+    check_size(text).map_err(|fault| ExpressionFault::new(format!("{name} {fault}; {remedy}")))?;
     match catch_unwind(|| ENV.compile(text).map(|program| program.expression().clone())) {
         Ok(Ok(expression)) => Ok(expression),
         Ok(Err(errors)) => {
             let text = errors.errors.first().map_or_else(String::new, |error| {
                 format!(" at its line {}, column {}: {}", error.pos.0, error.pos.1, error.msg.trim())
             });
-            Err(Fault::new(format!("{name} is not valid CEL{text}")))
+            Err(ExpressionFault::new(format!("{name} is not valid CEL{text}")))
         }
-        Err(_) => Err(Fault::new(format!("{name} is not valid CEL: its parser gave up"))),
+        Err(_) => Err(ExpressionFault::new(format!("{name} is not valid CEL: its parser gave up"))),
     }
 }
 

@@ -3,7 +3,7 @@
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, operators};
 use regex::RegexBuilder;
 
-use super::{Fault, Regexes, Wording, literal};
+use super::{ExpressionFault, Regexes, Wording, literal};
 
 /// Loops inside of loops: each level multiplies by the length of a list that the submitter may choose.
 const LOOPS_MAX: usize = 2;
@@ -38,10 +38,10 @@ const FUNCTIONS: [&str; 20] = [
 /// The variables that expressions of one kind may use.
 pub(crate) trait Vocabulary {
     /// A variable as a whole.
-    fn variable(&mut self, name: &str) -> Result<(), Fault>;
+    fn variable(&mut self, name: &str) -> Result<(), ExpressionFault>;
 
     /// What a variable has under a name that is written out: `variable.field` or `variable["field"]`.
-    fn field(&mut self, variable: &str, field: &str) -> Result<(), Fault>;
+    fn field(&mut self, variable: &str, field: &str) -> Result<(), ExpressionFault>;
 
     /// Whether a loop may bind the name and so hide what else it means.
     fn may_bind(&self, _name: &str) -> bool {
@@ -55,7 +55,7 @@ pub(crate) fn check(
     wording: Wording<'_>,
     regexes: &mut Regexes,
     vocabulary: &mut dyn Vocabulary,
-) -> Vec<Fault> {
+) -> Vec<ExpressionFault> {
     let mut walk = Walk { wording, regexes, vocabulary, bound: Vec::new(), loops: 0, faults: Vec::new() };
     walk.expression(expression);
     walk.faults
@@ -68,12 +68,12 @@ struct Walk<'a> {
     /// Names that surrounding loops bind.
     bound: Vec<String>,
     loops: usize,
-    faults: Vec<Fault>,
+    faults: Vec<ExpressionFault>,
 }
 
 impl Walk<'_> {
     fn refuse(&mut self, message: String) {
-        self.faults.push(Fault::new(message));
+        self.faults.push(ExpressionFault::new(message));
     }
 
     fn expression(&mut self, expression: &IdedExpr) {
@@ -129,7 +129,7 @@ impl Walk<'_> {
         let operator = call.func_name.contains(|c: char| !c.is_ascii_alphanumeric());
         if !operator && !FUNCTIONS.contains(&call.func_name.as_str()) {
             let message = format!("unknown function {:?} in {}", call.func_name, self.wording.name);
-            self.faults.push(Fault::unknown(message, &call.func_name, FUNCTIONS));
+            self.faults.push(ExpressionFault::unknown(message, &call.func_name, FUNCTIONS));
         }
         if call.func_name == "matches" {
             self.pattern(call.args.last().and_then(literal).map(str::to_owned));

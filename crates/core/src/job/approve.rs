@@ -138,7 +138,7 @@ impl Job {
         Ok(asked)
     }
 
-    /// Nobody answered in time.
+    /// No answer came in time.
     pub(super) fn approval_expired(&self, env: &Env<'_>) -> Option<Transition> {
         let asked = self.life.approval.as_ref().filter(|_| self.life.state == JobState::ApprovalRequired)?;
         let expired = asked.expires_at().filter(|at| *at <= env.now)?;

@@ -61,6 +61,7 @@ const fn about_the_job(kind: EventKind) -> bool {
             | EventKind::ChildrenSubmitted
             | EventKind::ChildrenGathered
             | EventKind::Restamped
+            | EventKind::Unknown(_)
     )
 }
 

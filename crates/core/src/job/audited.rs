@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use super::{EventKind, JobEvent, Transition};
-use crate::audit::{Action, AuditEntry};
+use crate::audit::{AuditAction, AuditEntry};
 use crate::ids::ActorId;
 use crate::request::Json;
 
@@ -20,18 +20,18 @@ impl Transition {
 
     fn entry(&self, event: &JobEvent) -> Option<AuditEntry> {
         let action = match event.kind {
-            EventKind::Denied => Action::JobDenied,
-            EventKind::ApprovalRequired => Action::ApprovalAsked,
-            EventKind::Approved => Action::Approved,
-            EventKind::Replayed => Action::JobReplayed,
-            EventKind::OutputRedacted => Action::OutputRedacted,
-            EventKind::OutputQuarantined => Action::OutputQuarantined,
-            EventKind::OutputUnchecked => Action::OutputUnchecked,
-            EventKind::SafetyBypassed => Action::SafetyBypassed,
-            EventKind::BypassRefused => Action::BypassRefused,
-            EventKind::ActionRefused => Action::ActionRefused,
-            EventKind::Released => Action::OutputReleased,
-            EventKind::Cancelled if event.actor.is_some() => Action::JobCancelled,
+            EventKind::Denied => AuditAction::JobDenied,
+            EventKind::ApprovalRequired => AuditAction::ApprovalAsked,
+            EventKind::Approved => AuditAction::Approved,
+            EventKind::Replayed => AuditAction::JobReplayed,
+            EventKind::OutputRedacted => AuditAction::OutputRedacted,
+            EventKind::OutputQuarantined => AuditAction::OutputQuarantined,
+            EventKind::OutputUnchecked => AuditAction::OutputUnchecked,
+            EventKind::SafetyBypassed => AuditAction::SafetyBypassed,
+            EventKind::BypassRefused => AuditAction::BypassRefused,
+            EventKind::ActionRefused => AuditAction::ActionRefused,
+            EventKind::Released => AuditAction::OutputReleased,
+            EventKind::Cancelled if event.actor.is_some() => AuditAction::JobCancelled,
             _ => return None,
         };
         let request = &self.job.request;

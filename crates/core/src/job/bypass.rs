@@ -1,4 +1,4 @@
-//! Jobs that ran without a verdict because nobody could give one and the fail mode is open. Each is judged later.
+//! Jobs that ran without a verdict because the safety kernel did not answer and the fail mode is open. Each is judged later.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Job {
 }
 
 impl Transition {
-    /// Notes a verdict that nobody gave.
+    /// Records the bypass in place of a verdict.
     pub(super) fn note_bypass(&mut self, verdict: &Verdict, now: Timestamp) {
         if !verdict.bypassed {
             return;

@@ -1,4 +1,4 @@
-//! Somebody wants the job to stop. It ends at once; a worker that holds it is told, and its late result changes nothing.
+//! A client cancels the job. It ends at once; a worker that holds it is told, and its late result changes nothing.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Work that a job's state says is still to be done by somebody else than a worker.
+//! Work that a job's state says is still to be done by a server instead of a worker.
 
 use super::{Job, JobState, Transition};
 
-/// G-3: kept as an index by the Store, so that whoever does the work finds it without a scan and after any crash.
+/// G-3: kept as an index by the Store, so that the loop that does the work finds it without a scan and after any crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Duty {
     /// A person must agree or refuse.

@@ -83,7 +83,7 @@ impl Transition {
         self
     }
 
-    /// DENIED, by the rule of the current attempt's verdict: at once, by a person, or because nobody answered.
+    /// DENIED, by the rule of the current attempt's verdict: at once, by a person, or because no answer came in time.
     pub(super) fn denied(mut self, failure: Failure, actor: Option<ActorId>, now: Timestamp) -> Self {
         let rule = self.job.life.attempt.verdict.as_deref().map(rule);
         self.event(EventKind::Denied, now, |event| {

@@ -27,7 +27,7 @@ impl Job {
         // What has not begun cannot run too long.
         if self.life.state == JobState::Dispatched {
             let evidence = Evidence::Reached(self.unstarted_since(env.now).ok_or(Illegal::NotDue)?);
-            // Whoever wakes many at once says that they are lost, and gives each its turn.
+            // A caller that wakes many at once marks them lost, and paces them.
             return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, Duration::ZERO, env);
         }
         if binding.timeout_at <= env.now {

@@ -1,7 +1,7 @@
 //! Children: jobs that an attempt submits under its own fence, and the barrier behind which their parent waits for them.
 //!
-//! A parent that waits is PENDING with its next attempt minted: nobody holds it, nothing is taken for it, its deadline and a
-//! cancel find it as they find every waiting job. That it waits is a duty (G-3), so whoever opens barriers finds it after any
+//! A parent that waits is PENDING with its next attempt minted: no worker holds it, no limit is taken for it, its deadline and a
+//! cancel find it as they find every waiting job. That it waits is a duty (G-3), so the loop that opens barriers finds it after any
 //! crash, and whether its barrier is open is read off its children's rows: nothing counts them down.
 
 use std::fmt;
@@ -123,7 +123,7 @@ impl Job {
         Ok(transition)
     }
 
-    /// F-2: none of its children is under way. Whoever saw that before the attempt that waits was minted saw other children.
+    /// F-2: none of its children is under way. A reader that saw this before the attempt that waits was minted saw other children.
     pub(super) fn gathered(&self, token: &AttemptToken, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
         if self.life.attempt.token != *token {
@@ -200,7 +200,7 @@ impl Transition {
         });
     }
 
-    /// A question to people, like those of policy: somebody else than the submitter answers, and it is audited.
+    /// A question to people, like those of policy: a person other than the submitter answers, and it is audited.
     fn review(mut self, why: &str, env: &Env<'_>) -> Self {
         let snapshot = match &env.judgement {
             Judgement::Decided(verdict) => verdict.snapshot.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{EventKind, JobState, Transition};
-use crate::request::{Gate, Json};
+use crate::request::{ApprovalGate, Json};
 use crate::time::Timestamp;
 use crate::verdict::{ApprovalTerms, Decision, Verdict};
 
@@ -43,7 +43,7 @@ impl Transition {
 }
 
 /// Policy's question and the gate's as one: as many people as the stricter asks for, within the shorter time.
-fn both(verdict: &Verdict, gate: &Gate) -> Verdict {
+fn both(verdict: &Verdict, gate: &ApprovalGate) -> Verdict {
     let asked = verdict.approval.clone().unwrap_or_default();
     let sooner = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
     let terms = ApprovalTerms {

@@ -1,4 +1,4 @@
-//! A waiting job that nobody can ever take.
+//! A waiting job that no worker can ever take.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Env, Evidence, Failure, Illegal, Job, JobState, Reason, Transition};
 use crate::pools::RoutingId;
 
 impl Job {
-    /// Ends a job that waits for a worker. Whoever asks has looked for one often enough; a change of the configuration
+    /// Ends a job that waits for a worker. The caller has looked for one often enough; a change of the configuration
     /// meanwhile is a new chance.
     pub(super) fn given_up(
         &self,

@@ -9,7 +9,7 @@ impl Job {
         match self.life.state {
             // It waits for its children, and not for a verdict.
             JobState::Pending if self.barrier().is_some() => self.waited_too_long(env).ok_or(Illegal::NotDue),
-            // Still nobody who decides: that is no news, and not worth a write.
+            // The kernel still does not answer: that is no news, and not worth a write.
             JobState::Pending if matches!(env.judgement, Judgement::Unavailable(_)) => Err(Illegal::NotDue),
             JobState::Pending => {
                 // Judged early, it still starts no earlier than its delay or backoff says.

@@ -1,6 +1,6 @@
-//! Work that was done although it no longer counted: its job was cancelled, ran out of time or was given to somebody else.
+//! Work that was done although it no longer counted: its job was cancelled, ran out of time or was given to another worker.
 //!
-//! The job stays what it is (J-3). But whoever undoes what a run did has to know of it, so jobs of runs remember which
+//! The job stays what it is (J-3). But the rollback of a run has to know of it, so jobs of runs remember which
 //! attempts were taken away, and take down the success of one of them.
 
 use std::sync::Arc;
@@ -40,12 +40,12 @@ impl Job {
         Ok(transition)
     }
 
-    /// Its work was done by an attempt that no longer counted, nothing else can come of it, and whoever undoes it may know.
+    /// Its work was done by an attempt that no longer counted, nothing else can come of it, and the rollback may know.
     pub fn is_done_late(&self) -> bool {
         self.has_late_result() && !self.late_result_is_held()
     }
 
-    /// The late result waits for the scan, and so does whoever wants to know of it.
+    /// The late result waits for the scan, and so does the run that wants to know of it.
     pub(super) fn late_result_is_held(&self) -> bool {
         self.has_late_result() && self.output_stage() == Some(OutputStage::Held)
     }

@@ -65,7 +65,7 @@ fn is_seen_alike(one: &JobRequest, other: &JobRequest) -> bool {
     (&one.actor, &one.actor_type, &one.labels) == (&other.actor, &other.actor_type, &other.labels)
 }
 
-/// As it is: nobody has to be asked, and the verdict is one.
+/// As it is: no approval is needed, and the verdict is one.
 fn may_run(verdict: &Verdict) -> bool {
     matches!(verdict.decision, Decision::Allow | Decision::AllowWithConstraints) && !verdict.bypassed
 }

@@ -45,8 +45,8 @@ pub use duty::Duty;
 pub use event::{EventKind, JobEvent};
 pub use family::{Barrier, Family, OnTimeout, UnknownOnTimeout, WAIT_DEFAULT};
 pub use memo::{Earlier, memo_key, memoised};
-pub use output::{LetOut, OutputCheck, OutputStage, Scanned};
-pub use report::{Outcome, Report};
+pub use output::{OutputCheck, OutputStage, Scanned, UnscannedRelease};
+pub use report::{AttemptReport, Outcome};
 pub use state::{JobState, Phase};
 pub use submit::{stillborn, submit};
 pub use transition::{DeadLetter, Effect, Evidence, Transition};
@@ -225,7 +225,7 @@ pub enum Reason {
     Denied,
     /// A person refused the approval that policy asked for.
     ApprovalRejected,
-    /// Nobody answered in time.
+    /// No answer came in time.
     ApprovalExpired,
     /// The result was larger than policy allows.
     OutputTooLarge,
@@ -294,7 +294,7 @@ pub enum Input {
     /// The attempt is about to submit so many new children.
     Spawned { token: AttemptToken, children: u32 },
     /// The worker ended.
-    Reported(Report),
+    Reported(AttemptReport),
     /// None of the children that the next attempt waits for is under way. Of later waits of the same job that says nothing.
     Gathered { token: AttemptToken },
     /// This life ended badly, and none of its children goes on.
@@ -302,25 +302,25 @@ pub enum Input {
     /// The session that holds the attempt is gone, does not know the attempt, or has not begun it in time. The next one has its
     /// turn so much later: many may be lost at once.
     Lost { token: AttemptToken, reason: Reason, evidence: Evidence, turn: Duration },
-    /// Nobody can ever take it as things are, and that was looked at often enough.
+    /// No worker can ever take it as things are, and that was checked often enough.
     GivenUp { reason: Reason, message: Arc<str>, routing: RoutingId },
     /// An attempt that was taken from its worker is over: the worker says so, or no longer has it, or its session is closed.
     LetGo { token: AttemptToken },
     /// A timer fired.
     Woken,
-    /// Somebody wants it to stop.
+    /// A client cancels it.
     Cancel { actor: ActorId, note: Option<Arc<str>> },
-    /// Somebody answers the question policy asked.
+    /// A person answers an approval.
     Vote(Ballot),
     /// The kernel is back; what would it have said about a job it was not asked about?
     Rejudged,
     /// The content of its result was scanned.
     Scanned(Scanned),
-    /// Nobody can scan the content of its held result, and the fail mode does not let it wait.
-    LetOut(LetOut),
-    /// Somebody lets a quarantined result go.
+    /// No scanner answers for its held result, and the fail mode does not let it wait.
+    LetOut(UnscannedRelease),
+    /// A person releases a quarantined result.
     Release { actor: ActorId, note: Option<Arc<str>> },
-    /// Somebody wants a dead job to live again.
+    /// An operator replays a dead job.
     Replay { actor: ActorId },
     /// Its latest event has this stamp, and the time by every clock that was asked is this.
     Restamped { changed_at: Timestamp, right: Timestamp },
@@ -389,7 +389,7 @@ impl Job {
         self.life.state
     }
 
-    /// The worker's session that holds the current attempt. Nobody does once its outcome is stored.
+    /// The worker's session that holds the current attempt. None does once its outcome is stored.
     pub fn holder(&self) -> Option<&Binding> {
         self.life.attempt.binding.as_ref().filter(|_| self.life.state.is_held() && !self.in_output_check())
     }

@@ -45,7 +45,7 @@ pub struct Scanned {
 
 /// A held result that comes out unscanned.
 #[derive(Clone, Debug)]
-pub struct LetOut {
+pub struct UnscannedRelease {
     pub attempt: u32,
     pub why: Arc<str>,
     pub result: Json,
@@ -91,8 +91,8 @@ impl Job {
         Ok(transition.output_decided(&scanned.verdict, scanned.result, released, env.now).about(attempt))
     }
 
-    pub(super) fn let_out(&self, let_out: LetOut, env: &Env<'_>) -> Result<Transition, Illegal> {
-        let LetOut { attempt, why, result } = let_out;
+    pub(super) fn let_out(&self, let_out: UnscannedRelease, env: &Env<'_>) -> Result<Transition, Illegal> {
+        let UnscannedRelease { attempt, why, result } = let_out;
         if !self.result_is_held() || self.life.output.as_ref().is_none_or(|check| check.attempt != attempt) {
             return Err(Illegal::State { input: "letting out", state: self.life.state });
         }

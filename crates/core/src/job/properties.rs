@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::tests::{Story, cancel, closed, dispatch, judgement, replay};
-use super::{Answer, Ballot, Duty, JobEvent, LetOut, OnTimeout, Scanned, Sight};
-use super::{Effect, EventKind, Illegal, Input, Job, JobState, Life, Outcome, Reason, Report, Transition, attempts};
+use super::{Answer, Ballot, Duty, JobEvent, OnTimeout, Scanned, Sight, UnscannedRelease};
+use super::{AttemptReport, Effect, EventKind, Illegal, Input, Job, JobState, Life, Outcome, Reason, Transition, attempts};
 use crate::ids::AttemptToken;
 use crate::output::{OutputDecision, OutputStep, OutputVerdict};
 use crate::request::{Json, NewJob};
@@ -159,7 +159,7 @@ fn input(step: Step, story: &Story) -> Input {
         Step::Started(which) => Input::Started { token: token(which), at: story.now },
         Step::Reported(which, outcome, started, output) => {
             let started_at = started.then_some(story.now);
-            Input::Reported(Report { token: token(which), started_at, outcome, output })
+            Input::Reported(AttemptReport { token: token(which), started_at, outcome, output })
         }
         Step::Vote(actor, answer) => {
             let rule_hash = story.job.life.approval.as_ref().map_or_else(|| "".into(), |asked| asked.rule_hash.clone());
@@ -178,7 +178,7 @@ fn input(step: Step, story: &Story) -> Input {
         }
         Step::LetOut => {
             let attempt = story.job.life.output.as_ref().map_or(1, |check| check.attempt);
-            Input::LetOut(LetOut { attempt, why: "nobody answered".into(), result: Json::null() })
+            Input::LetOut(UnscannedRelease { attempt, why: "nobody answered".into(), result: Json::null() })
         }
         Step::Rejudged => Input::Rejudged,
         Step::Release => Input::Release { actor: "bob".into(), note: None },
@@ -273,7 +273,7 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
         done.duties().map(|(duty, _)| duty).collect::<Vec<_>>(),
         Duty::ALL.into_iter().filter(was_owed).collect::<Vec<_>>()
     );
-    if let Input::Reported(Report { token, .. }) = input {
+    if let Input::Reported(AttemptReport { token, .. }) = input {
         let held = before.holder().is_some() && before.life.attempt.token == *token;
         let lost = before.life.lost.as_ref().is_some_and(|lost| lost.token == *token);
         assert!(held || (lost && before.holder().is_none() && !before.state().is_terminal()), "A-1, A-4");
@@ -285,7 +285,7 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
 
 /// the word of a worker about an attempt that was taken from it says that it is over, and nothing else changes.
 fn check_let_go(before: &Job, input: &Input, done: &Transition) -> bool {
-    let (Input::Reported(Report { token, .. }) | Input::LetGo { token }) = input else { return false };
+    let (Input::Reported(AttemptReport { token, .. }) | Input::LetGo { token }) = input else { return false };
     let after = &done.job;
     let left = before.is_taken(token) && before.leaving().count() > after.leaving().count();
     if !left || !after.is_taken(token) || after.life.late != before.life.late {
@@ -300,7 +300,9 @@ fn check_let_go(before: &Job, input: &Input, done: &Transition) -> bool {
 fn check_late(before: &Job, input: &Input, done: &Transition) -> bool {
     let after = &done.job;
     if before.life.late.is_none() && after.life.late.is_some() {
-        let Input::Reported(Report { token, outcome: Outcome::Succeeded { .. }, .. }) = input else { panic!("{input:?}") };
+        let Input::Reported(AttemptReport { token, outcome: Outcome::Succeeded { .. }, .. }) = input else {
+            panic!("{input:?}")
+        };
         assert!(before.request.run.is_some() && before.life.taken.iter().any(|taken| taken.token == *token));
         assert_eq!((after.state(), &after.life.attempt), (before.state(), &before.life.attempt));
         assert!(done.dead_letter.is_none() && done.effects.is_empty());
@@ -330,7 +332,7 @@ fn check_effects(before: &Job, input: &Input, done: &Transition) {
     if ended {
         // Who frees limits by the history must not free what was only told to stop.
         let own_word = |event: &JobEvent| event.about() == before.life.attempt.no && event.is_from_worker();
-        let either = matches!(input, Input::Reported(Report { outcome: Outcome::TimedOut, .. }));
+        let either = matches!(input, Input::Reported(AttemptReport { outcome: Outcome::TimedOut, .. }));
         assert_eq!(done.events.iter().any(own_word), !taken_away && !either, "{input:?}: {:?}", done.events);
     }
     let waits_anew = after.state() == JobState::Scheduled
@@ -340,7 +342,8 @@ fn check_effects(before: &Job, input: &Input, done: &Transition) {
 
 /// What a worker gives back costs no budget; what it was asked for and had not begun keeps its place as well.
 fn check_given_back(before: &Job, input: &Input, done: &Transition) {
-    let Input::Reported(Report { outcome: outcome @ (Outcome::Interrupted | Outcome::Revoked), started_at, .. }) = input
+    let Input::Reported(AttemptReport { outcome: outcome @ (Outcome::Interrupted | Outcome::Revoked), started_at, .. }) =
+        input
     else {
         return;
     };

@@ -2,7 +2,7 @@
 //!
 //! Workers of the other timeline may live on. They hold tokens that were minted before the earlier state and given out after it,
 //! and the same tokens would be given out again. So every token is made anew: whatever those workers report is of an attempt that
-//! no longer counts, and nobody holds the fence of somebody else.
+//! no longer counts, and no worker holds the token of another.
 
 use sha2::{Digest, Sha256};
 
@@ -11,7 +11,7 @@ use crate::hex;
 use crate::ids::AttemptToken;
 
 impl Life {
-    /// Whoever stores it moves the job's version too, so that a step decided before does not apply.
+    /// The commit moves the job's version too, so that a step decided before does not apply.
     pub fn renew_tokens(&mut self, salt: &[u8; 16]) {
         self.attempt.token = other(&self.attempt.token, salt);
         for gone in self.lost.iter_mut().chain(&mut self.taken).chain(&mut self.late) {

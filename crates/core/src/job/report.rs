@@ -46,7 +46,7 @@ pub enum Outcome {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct AttemptReport {
     pub token: AttemptToken,
     /// When the start report came, if it has not been committed yet.
     pub started_at: Option<Timestamp>,
@@ -56,7 +56,7 @@ pub struct Report {
 }
 
 impl Job {
-    pub(super) fn reported(&self, report: Report, env: &Env<'_>) -> Result<Transition, Illegal> {
+    pub(super) fn reported(&self, report: AttemptReport, env: &Env<'_>) -> Result<Transition, Illegal> {
         if !self.holds(&report.token) {
             return self.truth_over_guess(report, env);
         }
@@ -71,7 +71,7 @@ impl Job {
 
     /// the result of an attempt declared lost is accepted while its successor has not been dispatched.
     /// The guess is taken back: the platform's budget gets its charge again, and the unplaced successor is closed.
-    fn truth_over_guess(&self, report: Report, env: &Env<'_>) -> Result<Transition, Illegal> {
+    fn truth_over_guess(&self, report: AttemptReport, env: &Env<'_>) -> Result<Transition, Illegal> {
         // A worker that was told to stop because of the guess answers so; that is no news about the work.
         let news = !matches!(report.outcome, Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked);
         let waiting = !self.life.state.is_terminal() && !self.life.state.is_held();
@@ -166,7 +166,7 @@ impl Transition {
     }
 }
 
-/// A delay that a worker asked for. Zero would spin; longer than a year is no wish anybody has.
+/// A delay that a worker asked for. Zero would spin; longer than a year is a mistake.
 fn asked_delay(delay: Duration) -> Duration {
     delay.clamp(Duration::from_millis(1), Duration::from_millis(SPAN_MS_MAX))
 }

@@ -42,7 +42,7 @@ pub enum Evidence {
     Allowed { session: SessionId, epoch: u64, policy: Arc<str>, routing: RoutingId },
     /// G-6: the policy in force is still this one. For what it let stand without a dispatch that would ask.
     InForce(Arc<str>),
-    /// The configuration in force is still the one by which nobody could take it.
+    /// The configuration in force is still the one by which no worker could take it.
     Routed(RoutingId),
     /// F-1: this job is live and has exactly this version.
     Unchanged { job: JobId, version: i64 },

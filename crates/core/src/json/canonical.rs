@@ -7,17 +7,17 @@ use super::{DEPTH_MAX, number, read};
 /// Sorted names that stand once, no spaces, texts with no escape that they do not need, numbers as they are written here.
 /// False says nothing about what is wrong.
 pub(super) fn is_canonical(text: &str) -> bool {
-    let mut look = Look { text, bytes: text.as_bytes(), at: 0 };
+    let mut look = CanonicalReader { text, bytes: text.as_bytes(), at: 0 };
     look.value(0).is_some() && look.at == text.len()
 }
 
-struct Look<'a> {
+struct CanonicalReader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Look<'a> {
+impl<'a> CanonicalReader<'a> {
     fn value(&mut self, depth: usize) -> Option<()> {
         match self.bytes.get(self.at)? {
             b'{' if depth < DEPTH_MAX => self.object(depth + 1),

@@ -13,12 +13,12 @@ const NAME_CHARS_SHOWN: usize = 64;
 #[derive(Debug)]
 pub struct JsonError {
     /// From the innermost step out.
-    steps: Vec<Step>,
+    steps: Vec<JsonStep>,
     flaw: Flaw,
 }
 
 #[derive(Debug)]
-enum Step {
+enum JsonStep {
     Name(String),
     Place(usize),
 }
@@ -42,13 +42,13 @@ impl From<Flaw> for JsonError {
 impl JsonError {
     /// With the name of the value in which it was found.
     pub(super) fn within_name(mut self, name: &str) -> Self {
-        self.steps.push(Step::Name(name.to_owned()));
+        self.steps.push(JsonStep::Name(name.to_owned()));
         self
     }
 
     /// With the place in the list in which it was found.
     pub(super) fn within_list(mut self, place: usize) -> Self {
-        self.steps.push(Step::Place(place));
+        self.steps.push(JsonStep::Place(place));
         self
     }
 
@@ -61,7 +61,7 @@ impl JsonError {
     pub fn in_field(&self, field: &str) -> FieldError {
         match &self.flaw {
             Flaw::Syntax(message) => FieldError::new(field, format_args!("must be JSON: {message}")),
-            flaw => FieldError::new(format!("{field}{}", Path(&self.steps)), flaw),
+            flaw => FieldError::new(format!("{field}{}", JsonPath(&self.steps)), flaw),
         }
     }
 }
@@ -70,7 +70,7 @@ impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.flaw, self.steps.is_empty()) {
             (Flaw::Syntax(_), _) | (_, true) => write!(f, "{}", self.flaw),
-            (flaw, false) => write!(f, "{}: {flaw}", Path(&self.steps).to_string().trim_start_matches('.')),
+            (flaw, false) => write!(f, "{}: {flaw}", JsonPath(&self.steps).to_string().trim_start_matches('.')),
         }
     }
 }
@@ -89,17 +89,17 @@ impl fmt::Display for Flaw {
     }
 }
 
-struct Path<'a>(&'a [Step]);
+struct JsonPath<'a>(&'a [JsonStep]);
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for JsonPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().rev().try_for_each(|step| match step {
-            Step::Place(place) => write!(f, "[{place}]"),
-            Step::Name(name) if is_plain(name) => write!(f, ".{name}"),
-            Step::Name(name) if name.chars().count() > NAME_CHARS_SHOWN => {
+            JsonStep::Place(place) => write!(f, "[{place}]"),
+            JsonStep::Name(name) if is_plain(name) => write!(f, ".{name}"),
+            JsonStep::Name(name) if name.chars().count() > NAME_CHARS_SHOWN => {
                 write!(f, "[{:?}…]", name.chars().take(NAME_CHARS_SHOWN).collect::<String>())
             }
-            Step::Name(name) => write!(f, "[{name:?}]"),
+            JsonStep::Name(name) => write!(f, "[{name:?}]"),
         })
     }
 }

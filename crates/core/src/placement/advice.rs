@@ -1,6 +1,6 @@
 //! One sentence that tells a person what would start a job.
 
-use super::candidate::{Away, Unready};
+use super::candidate::{Unavailable, Unready};
 use super::explain::{Placement, PoolLook, Refusal, WorkerLook};
 use crate::lane::Shape;
 use crate::pools::Unrouted;
@@ -52,7 +52,7 @@ impl Placement {
 
     fn bring_back(&self, shape: &Shape) -> String {
         match self.nearest() {
-            Some((pool, WorkerLook { worker, unready: Some(Unready::Away(Away::Detached)), .. })) => {
+            Some((pool, WorkerLook { worker, unready: Some(Unready::Away(Unavailable::Detached)), .. })) => {
                 format!("Bring worker {worker} of pool {} back: its connection is down.", pool.pool)
             }
             _ => self.start_one(shape),

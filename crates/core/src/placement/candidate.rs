@@ -20,7 +20,7 @@ pub struct Candidate {
     pub active: u32,
     /// From its latest beat.
     pub load: Load,
-    pub away: Option<Away>,
+    pub away: Option<Unavailable>,
 }
 
 impl Candidate {
@@ -33,7 +33,7 @@ impl Candidate {
 
 /// Why a worker gets nothing, whatever it could take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum Away {
+pub enum Unavailable {
     /// It is attached to another process, which gives it jobs and says how it fares. Jobs that it should have are left to it.
     #[error("elsewhere")]
     Elsewhere,
@@ -67,7 +67,7 @@ pub enum Unready {
     #[error("overloaded:{0}")]
     Overloaded(Measure),
     #[error(transparent)]
-    Away(Away),
+    Away(Unavailable),
 }
 
 impl Candidate {
@@ -82,7 +82,9 @@ impl Candidate {
     pub fn check(&self, overload: &Overload) -> Result<(), Unready> {
         match self.away {
             None => self.check_load(overload),
-            Some(away @ (Away::Elsewhere | Away::Unheard)) => self.check_load(overload).and(Err(Unready::Away(away))),
+            Some(away @ (Unavailable::Elsewhere | Unavailable::Unheard)) => {
+                self.check_load(overload).and(Err(Unready::Away(away)))
+            }
             Some(away) => Err(Unready::Away(away)),
         }
     }
@@ -110,12 +112,12 @@ impl Candidate {
 
     /// Whether it works, for whichever process.
     pub(super) fn is_here(&self) -> bool {
-        matches!(self.away, None | Some(Away::Elsewhere | Away::Unheard))
+        matches!(self.away, None | Some(Unavailable::Elsewhere | Unavailable::Unheard))
     }
 
     /// Whether another process gives it jobs.
     pub(super) fn is_elsewhere(&self) -> bool {
-        self.away == Some(Away::Elsewhere)
+        self.away == Some(Unavailable::Elsewhere)
     }
 
     /// Slots that are free, by what was last heard of it, whichever process gives it jobs.
@@ -129,7 +131,7 @@ impl Candidate {
 
     /// Whether it may hold another job at all, from whichever process: one that finds no slot free can still wait with it.
     pub(super) fn may_hold(&self, overload: &Overload) -> bool {
-        let reachable = matches!(self.away, None | Some(Away::Elsewhere));
+        let reachable = matches!(self.away, None | Some(Unavailable::Elsewhere));
         let fit = matches!(self.check_load(overload), Ok(()) | Err(Unready::Busy));
         reachable && fit && self.active < self.limit(overload)
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Roster;
-use super::bench::BenchId;
+use super::candidate_index::IndexId;
 use crate::ids::PoolName;
 use crate::lane::Shape;
 
@@ -28,7 +28,7 @@ pub enum WaitsFor {
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     /// Where more wait than there are free slots. A slot that becomes free there is theirs.
-    benches: BTreeSet<BenchId>,
+    benches: BTreeSet<IndexId>,
     /// How much of its own limit a pool has left, where it has one.
     left: BTreeMap<PoolName, u64>,
 }
@@ -49,7 +49,7 @@ impl<K: Ord + Clone> Roster<K> {
 
     fn waits_for(&mut self, shape: &Arc<Shape>, jobs: u64, manned: &BTreeSet<PoolName>) -> WaitsFor {
         let stops = self.stops(shape);
-        let here = |id: BenchId| self.benches.get(id).is_some_and(|bench| bench.here > 0);
+        let here = |id: IndexId| self.benches.get(id).is_some_and(|bench| bench.here > 0);
         if !stops.iter().any(|(_, bench)| here(*bench)) {
             return if stops.iter().any(|(pool, _)| manned.contains(pool)) { WaitsFor::Fit } else { WaitsFor::Anyone };
         }
@@ -78,8 +78,8 @@ impl<K: Ord + Clone> Roster<K> {
         manned
     }
 
-    fn free_at(&self, stops: &[(PoolName, BenchId)]) -> u64 {
-        let free = |(pool, bench): &(PoolName, BenchId)| {
+    fn free_at(&self, stops: &[(PoolName, IndexId)]) -> u64 {
+        let free = |(pool, bench): &(PoolName, IndexId)| {
             let free = self.benches.get(*bench).map_or(0, |bench| bench.free);
             self.crowd.left.get(pool).map_or(free, |left| free.min(*left))
         };
@@ -87,7 +87,7 @@ impl<K: Ord + Clone> Roster<K> {
     }
 
     /// The open pools of a shape, with its bench in each.
-    fn stops(&mut self, shape: &Arc<Shape>) -> Vec<(PoolName, BenchId)> {
+    fn stops(&mut self, shape: &Arc<Shape>) -> Vec<(PoolName, IndexId)> {
         self.ask(shape, |outlook| {
             let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);
             stops.iter().map(|stop| (stop.pool.clone(), stop.bench)).collect()

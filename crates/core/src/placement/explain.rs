@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Roster;
-use super::candidate::{Away, Candidate, Unready};
-use super::gate::{Gate, gates};
+use super::candidate::{Candidate, Unavailable, Unready};
+use super::gate::{PoolGate, gates};
 use crate::ids::{PoolName, WorkerId};
 use crate::lane::Shape;
 use crate::pools::{Closed, DispatchMode, Pool, Unrouted};
@@ -86,7 +86,7 @@ pub struct WorkerLook {
 
 /// How many workers stand how.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct WorkerTally {
     ready: usize,
     away: usize,
     overloaded: usize,
@@ -102,10 +102,10 @@ impl<K: Ord + Clone> Roster<K> {
         };
         let mut pools = Vec::new();
         let mut closed = None;
-        let mut open: Option<Tally> = None;
+        let mut open: Option<WorkerTally> = None;
         for (pool, gate) in gates(&self.routing, &route) {
             let (look, tally) = self.look_at(shape, pool, gate);
-            if gate == Gate::Open {
+            if gate == PoolGate::Open {
                 open = Some(open.unwrap_or_default().with(tally));
             } else if closed.is_none() || look.reason == Some(Refusal::PoolPaused) {
                 closed.clone_from(&look.reason);
@@ -122,13 +122,13 @@ impl<K: Ord + Clone> Roster<K> {
         Placement { refusal, pools }
     }
 
-    fn look_at(&self, shape: &Shape, pool: &Pool, gate: Gate) -> (PoolLook, Tally) {
+    fn look_at(&self, shape: &Shape, pool: &Pool, gate: PoolGate) -> (PoolLook, WorkerTally) {
         let slots = self.crews.get(&pool.name).into_iter().flat_map(|crew| crew.members());
         let workers = slots.filter_map(|slot| self.workers.get(slot));
         let mut looks: Vec<_> =
             workers.map(|worker| (WorkerLook::of(&worker.candidate, shape, pool), &worker.key)).collect();
         looks.sort_by(|(a, a_key), (b, b_key)| a.nearness().cmp(&b.nearness()).then_with(|| a_key.cmp(b_key)));
-        let mut tally = Tally::default();
+        let mut tally = WorkerTally::default();
         looks.iter().for_each(|(look, _)| tally.count(look));
         let mut workers: Vec<WorkerLook> = looks.into_iter().map(|(look, _)| look).collect();
         let mut rest = BTreeMap::new();
@@ -136,10 +136,10 @@ impl<K: Ord + Clone> Roster<K> {
             *rest.entry(look.reason()).or_default() += 1;
         }
         let reason = match gate {
-            Gate::Open => tally.refusal(),
-            Gate::Closed(Closed::Paused) => Some(Refusal::PoolPaused),
-            Gate::Closed(Closed::Draining) => Some(Refusal::PoolDraining),
-            Gate::Behind => Some(Refusal::BehindPaused),
+            PoolGate::Open => tally.refusal(),
+            PoolGate::Closed(Closed::Paused) => Some(Refusal::PoolPaused),
+            PoolGate::Closed(Closed::Draining) => Some(Refusal::PoolDraining),
+            PoolGate::Behind => Some(Refusal::BehindPaused),
         };
         (PoolLook { pool: pool.name.clone(), dispatch: pool.dispatch, reason, workers, rest }, tally)
     }
@@ -169,13 +169,13 @@ impl WorkerLook {
     }
 }
 
-impl Tally {
+impl WorkerTally {
     fn count(&mut self, look: &WorkerLook) {
         match look.unready {
             _ if !look.lacks.is_empty() => {}
             None => self.ready += 1,
             // Were it free, the process it is attached to would have taken the job.
-            Some(Unready::Away(Away::Elsewhere | Away::Unheard)) => self.busy += 1,
+            Some(Unready::Away(Unavailable::Elsewhere | Unavailable::Unheard)) => self.busy += 1,
             Some(Unready::Away(_)) => self.away += 1,
             Some(Unready::Overloaded(_)) => self.overloaded += 1,
             Some(Unready::Busy) => self.busy += 1,

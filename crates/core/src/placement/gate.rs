@@ -4,7 +4,7 @@ use crate::pools::{Closed, Pool, Route, Routing};
 
 /// Whether a shape may use a pool of its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(super) enum PoolGate {
     Open,
     Closed(Closed),
     /// A pool before it is paused. Jobs wait for a paused pool, so they go no further.
@@ -12,14 +12,14 @@ pub(super) enum Gate {
 }
 
 /// The pools of a route in order. A draining pool is passed by, a paused one is not.
-pub(super) fn gates<'a>(routing: &'a Routing, route: &'a Route) -> impl Iterator<Item = (&'a Pool, Gate)> {
+pub(super) fn gates<'a>(routing: &'a Routing, route: &'a Route) -> impl Iterator<Item = (&'a Pool, PoolGate)> {
     let mut paused = false;
     route.pools().iter().filter_map(|name| routing.pools.pool(name)).map(move |pool| {
         let closed = routing.closed(&pool.name);
         let gate = match closed {
-            _ if paused => Gate::Behind,
-            None => Gate::Open,
-            Some(closed) => Gate::Closed(closed),
+            _ if paused => PoolGate::Behind,
+            None => PoolGate::Open,
+            Some(closed) => PoolGate::Closed(closed),
         };
         paused |= closed == Some(Closed::Paused);
         (pool, gate)

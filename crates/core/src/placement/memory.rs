@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Roster;
-use super::bench::{BenchId, Need};
-use super::gate::{Gate, gates};
+use super::candidate_index::{IndexId, Requirements};
+use super::gate::{PoolGate, gates};
 use crate::ids::PoolName;
 use crate::lane::Shape;
 use crate::pools::{Closed, DispatchMode, Pool, Unrouted};
@@ -44,7 +44,7 @@ pub(super) struct Way {
 pub(super) struct Stop {
     pub(super) pool: PoolName,
     pub(super) dispatch: DispatchMode,
-    pub(super) bench: BenchId,
+    pub(super) bench: IndexId,
 }
 
 impl<K: Ord + Clone> Roster<K> {
@@ -67,8 +67,8 @@ impl<K: Ord + Clone> Roster<K> {
         let route = routing.pools.route(shape)?;
         let mut way = Way { stops: Vec::new(), paused: false };
         for (pool, gate) in gates(&routing, &route) {
-            way.paused |= gate == Gate::Closed(Closed::Paused);
-            if gate == Gate::Open {
+            way.paused |= gate == PoolGate::Closed(Closed::Paused);
+            if gate == PoolGate::Open {
                 let bench = self.bench(shape, pool);
                 way.stops.push(Stop { pool: pool.name.clone(), dispatch: pool.dispatch, bench });
             }
@@ -77,10 +77,10 @@ impl<K: Ord + Clone> Roster<K> {
     }
 
     /// The bench of the shape in a pool. A new one is filled from those who serve the topic; no others are looked at.
-    fn bench(&mut self, shape: &Shape, pool: &Pool) -> BenchId {
+    fn bench(&mut self, shape: &Shape, pool: &Pool) -> IndexId {
         let crew = self.crews.get(&pool.name);
         let offers = crew.map(|crew| crew.offers_of(&shape.topic)).unwrap_or_default();
-        let need = Need::of(shape, pool, offers);
+        let need = Requirements::of(shape, pool, offers);
         if let Some(bench) = self.benches.share(&need) {
             return bench;
         }

@@ -8,9 +8,8 @@
 //! [`Roster::explain`] uses none of this. It walks the whole tree for a person who asks, and so checks the fast way too.
 
 mod advice;
-mod bench;
 mod candidate;
-mod crew;
+mod candidate_index;
 mod crowd;
 mod explain;
 mod gate;
@@ -20,36 +19,37 @@ mod rank;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod topic_offers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use candidate::{Away, Candidate, Measure, Unready};
+pub use candidate::{Candidate, Measure, Unavailable, Unready};
 pub use crowd::WaitsFor;
 pub use explain::{Obstacle, Placement, PoolLook, Refusal, WORKERS_SHOWN_MAX, WorkerLook};
 
 use crate::ids::{PoolName, WorkerId};
 use crate::lane::Shape;
 use crate::pools::{DispatchMode, Overload, Routing};
-use bench::{BenchId, Benches, Stand};
-use crew::{Crew, OfferId};
+use candidate_index::{Availability, CandidateIndexes, IndexId};
 use crowd::Crowd;
 use memory::{Bounds, Outlook};
 use rank::Rank;
-use slots::{Slot, Slots};
+use slots::{Slab, SlabKey};
+use topic_offers::{OfferId, TopicOffers};
 
 /// The workers an engine knows, each under its session `K`.
 #[derive(Debug)]
 pub struct Roster<K> {
     routing: Arc<Routing>,
-    workers: Slots<Worker<K>>,
-    by_key: BTreeMap<K, Slot>,
+    workers: Slab<RosterWorker<K>>,
+    by_key: BTreeMap<K, SlabKey>,
     /// A worker's name is not unique: an old session may linger beside the new one.
-    by_name: BTreeMap<WorkerId, BTreeSet<Slot>>,
-    crews: BTreeMap<PoolName, Crew>,
+    by_name: BTreeMap<WorkerId, BTreeSet<SlabKey>>,
+    crews: BTreeMap<PoolName, TopicOffers>,
     /// Lists of topics seen so far, in all crews that ever were.
     offers: OfferId,
-    benches: Benches<K>,
+    benches: CandidateIndexes<K>,
     shapes: BTreeMap<Arc<Shape>, Outlook>,
     crowd: Crowd,
     bounds: Bounds,
@@ -60,7 +60,7 @@ pub struct Roster<K> {
 }
 
 #[derive(Debug)]
-struct Worker<K> {
+struct RosterWorker<K> {
     key: K,
     candidate: Candidate,
     /// Of its pool.
@@ -68,21 +68,21 @@ struct Worker<K> {
     dispatch: DispatchMode,
     /// When it was last given a job; 0 for never.
     given: u64,
-    stand: Stand<K>,
+    stand: Availability<K>,
     /// Where it sits. May name benches that are gone; they are struck out at the next change.
-    benches: Vec<BenchId>,
+    benches: Vec<IndexId>,
 }
 
 impl<K: Ord + Clone> Roster<K> {
     pub fn new(routing: Arc<Routing>) -> Self {
         Self {
             routing,
-            workers: Slots::default(),
+            workers: Slab::default(),
             by_key: BTreeMap::new(),
             by_name: BTreeMap::new(),
             crews: BTreeMap::new(),
             offers: 0,
-            benches: Benches::default(),
+            benches: CandidateIndexes::default(),
             shapes: BTreeMap::new(),
             crowd: Crowd::default(),
             bounds: Bounds::default(),
@@ -100,7 +100,7 @@ impl<K: Ord + Clone> Roster<K> {
     pub fn adopt(&mut self, routing: Arc<Routing>) {
         self.routing = routing;
         self.shapes.clear();
-        self.benches = Benches::default();
+        self.benches = CandidateIndexes::default();
         self.crowd = Crowd::default();
         for (slot, worker) in self.workers.iter_mut() {
             worker.benches.clear();
@@ -115,9 +115,9 @@ impl<K: Ord + Clone> Roster<K> {
         self.remove(&key);
         let profile = candidate.profile.clone();
         let overload = overload(&self.routing, &profile.pool);
-        let stand = Stand { rank: None, last: false, here: false, free: 0 };
+        let stand = Availability { rank: None, last: false, here: false, free: 0 };
         let dispatch = dispatch(&self.routing, &profile.pool);
-        let worker = Worker { key: key.clone(), candidate, overload, dispatch, given: 0, stand, benches: Vec::new() };
+        let worker = RosterWorker { key: key.clone(), candidate, overload, dispatch, given: 0, stand, benches: Vec::new() };
         let slot = self.workers.insert(worker);
         self.by_key.insert(key, slot);
         self.by_name.entry(profile.worker.clone()).or_default().insert(slot);
@@ -183,7 +183,8 @@ impl<K: Ord + Clone> Roster<K> {
     /// The pool in which the worker of this name has a free slot, whichever process gives it jobs.
     pub fn ready_in(&self, worker: &WorkerId) -> Option<&PoolName> {
         let mut sessions = self.by_name.get(worker)?.iter().filter_map(|slot| Some((*slot, self.workers.get(*slot)?)));
-        let free = |(slot, worker): &(Slot, &Worker<K>)| worker.healthy(*slot).is_some_and(|rank| rank.room(false) > 0);
+        let free =
+            |(slot, worker): &(SlabKey, &RosterWorker<K>)| worker.healthy(*slot).is_some_and(|rank| rank.room(false) > 0);
         sessions.find(free).map(|(_, worker)| &worker.candidate.profile.pool)
     }
 
@@ -204,8 +205,8 @@ impl<K: Ord + Clone> Roster<K> {
     }
 }
 
-impl<K: Ord + Clone> Worker<K> {
-    fn stands(&self, slot: Slot) -> Stand<K> {
+impl<K: Ord + Clone> RosterWorker<K> {
+    fn stands(&self, slot: SlabKey) -> Availability<K> {
         let (here, free) = (self.candidate.is_here(), self.candidate.free(&self.overload));
         let elsewhere = self.candidate.is_elsewhere();
         // In a direct pool the least loaded worker of the fleet is chosen. In a queue pool every process takes what its own workers
@@ -216,15 +217,15 @@ impl<K: Ord + Clone> Worker<K> {
         };
         let rank = self.ranked(slot).filter(|_| compared);
         let last = rank.as_ref().is_some_and(|rank| rank.over || elsewhere && self.dispatch == DispatchMode::Queue);
-        Stand { rank, last, here, free }
+        Availability { rank, last, here, free }
     }
 
     /// How it stands if it can take a job and is over no limit, whichever process gives it jobs.
-    fn healthy(&self, slot: Slot) -> Option<Rank<K>> {
+    fn healthy(&self, slot: SlabKey) -> Option<Rank<K>> {
         self.ranked(slot).filter(|rank| !rank.over)
     }
 
-    fn ranked(&self, slot: Slot) -> Option<Rank<K>> {
+    fn ranked(&self, slot: SlabKey) -> Option<Rank<K>> {
         if !self.candidate.may_hold(&self.overload) {
             return None;
         }

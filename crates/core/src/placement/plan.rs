@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use super::Roster;
-use super::bench::BenchId;
+use super::candidate_index::IndexId;
 use super::explain::Refusal;
 use super::rank::Rank;
 use crate::ids::{PoolName, WorkerId};
@@ -25,7 +25,7 @@ impl<K: Ord + Clone> Roster<K> {
         let (serving, others) = self.ask(shape, |outlook| {
             let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);
             let serving = stops.iter().find(|stop| stop.pool == *serving).map(|stop| stop.bench);
-            let others: Vec<BenchId> = preferred.iter().flat_map(|_| stops).map(|stop| stop.bench).collect();
+            let others: Vec<IndexId> = preferred.iter().flat_map(|_| stops).map(|stop| stop.bench).collect();
             (serving, others)
         });
         let Some(bench) = serving.and_then(|id| self.benches.get(id)) else { return Vec::new() };
@@ -57,14 +57,14 @@ impl<K: Ord + Clone> Roster<K> {
         match direct {
             Err(refusal) => Some(refusal),
             Ok(benches) => {
-                let nobody = |id: &BenchId| self.benches.get(*id).is_some_and(|bench| bench.fit == 0);
+                let nobody = |id: &IndexId| self.benches.get(*id).is_some_and(|bench| bench.fit == 0);
                 (!benches.is_empty() && benches.iter().all(nobody)).then_some(Refusal::NoWorkers)
             }
         }
     }
 
     /// Places on the sessions of one worker that sit on one of the benches.
-    fn preferred(&self, name: &WorkerId, benches: &[BenchId], want: usize, ahead: bool) -> Vec<(K, u32)> {
+    fn preferred(&self, name: &WorkerId, benches: &[IndexId], want: usize, ahead: bool) -> Vec<(K, u32)> {
         let slots = self.by_name.get(name).into_iter().flatten();
         let sessions = slots.filter_map(|slot| Some((*slot, self.workers.get(*slot)?)));
         let fit = sessions.filter(|(_, worker)| worker.benches.iter().any(|bench| benches.contains(bench)));

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::slots::Slot;
+use super::slots::SlabKey;
 
 /// Where a ready worker stands among others. The smallest is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Rank<K> {
     pub(super) elsewhere: bool,
     pub(super) given: u64,
     pub(super) key: K,
-    pub(super) slot: Slot,
+    pub(super) slot: SlabKey,
 }
 
 impl<K: Clone> Rank<K> {

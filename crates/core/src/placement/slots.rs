@@ -1,22 +1,22 @@
 //! Values under small numbers, so that one step leads to a worker where a search by session would take a dozen.
 
 /// Where a value is kept. Used again once the value is gone.
-pub(super) type Slot = usize;
+pub(super) type SlabKey = usize;
 
 #[derive(Debug)]
-pub(super) struct Slots<T> {
+pub(super) struct Slab<T> {
     values: Vec<Option<T>>,
-    free: Vec<Slot>,
+    free: Vec<SlabKey>,
 }
 
-impl<T> Default for Slots<T> {
+impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self { values: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Slots<T> {
-    pub(super) fn insert(&mut self, value: T) -> Slot {
+impl<T> Slab<T> {
+    pub(super) fn insert(&mut self, value: T) -> SlabKey {
         match self.free.pop() {
             Some(slot) => {
                 self.values[slot] = Some(value);
@@ -29,17 +29,17 @@ impl<T> Slots<T> {
         }
     }
 
-    pub(super) fn remove(&mut self, slot: Slot) -> Option<T> {
+    pub(super) fn remove(&mut self, slot: SlabKey) -> Option<T> {
         let value = self.values.get_mut(slot)?.take()?;
         self.free.push(slot);
         Some(value)
     }
 
-    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+    pub(super) fn get(&self, slot: SlabKey) -> Option<&T> {
         self.values.get(slot)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+    pub(super) fn get_mut(&mut self, slot: SlabKey) -> Option<&mut T> {
         self.values.get_mut(slot)?.as_mut()
     }
 
@@ -47,7 +47,7 @@ impl<T> Slots<T> {
         self.values.iter().flatten()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Slot, &mut T)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (SlabKey, &mut T)> {
         self.values.iter_mut().enumerate().filter_map(|(slot, value)| Some((slot, value.as_mut()?)))
     }
 }

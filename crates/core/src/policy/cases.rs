@@ -18,8 +18,8 @@ use super::keys;
 use super::subject::Subject;
 use super::velocity::{Velocity, VelocityWindow};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Node};
-use crate::config::{ConfigError, Place, Report};
+use crate::config::yaml::{self, YamlNode};
+use crate::config::{ConfigError, ConfigReport, SourcePosition};
 use crate::ids::{JobId, check_name};
 use crate::lane::Priority;
 use crate::request::{Caller, JobRequest, Json, NewJob};
@@ -84,7 +84,7 @@ impl Velocity for Stated<'_> {
 
 /// Reads a file of cases. `file` is the name that errors show.
 pub fn load_cases(file: &str, text: &str) -> Result<Vec<Case>, Vec<ConfigError>> {
-    let mut report = Report::new(file);
+    let mut report = ConfigReport::new(file);
     let cases = yaml::parse(text, &mut report).and_then(|root| read_cases(&root, &mut report));
     match cases {
         Some(cases) if report.is_clean() => Ok(cases),
@@ -92,13 +92,13 @@ pub fn load_cases(file: &str, text: &str) -> Result<Vec<Case>, Vec<ConfigError>>
     }
 }
 
-fn read_cases(root: &Node, report: &mut Report) -> Option<Vec<Case>> {
+fn read_cases(root: &YamlNode, report: &mut ConfigReport) -> Option<Vec<Case>> {
     let fields = Fields::of(root, &keys::CASES, report)?;
     let items = fields.need("cases", report).and_then(|node| read::items(node, "cases", report))?;
     Some(items.iter().filter_map(|item| read_case(item, report)).collect())
 }
 
-fn read_case(node: &Node, report: &mut Report) -> Option<Case> {
+fn read_case(node: &YamlNode, report: &mut ConfigReport) -> Option<Case> {
     let fields = Fields::of(node, &keys::CASE, report)?;
     let name = fields.need("name", report).and_then(|node| read::text(node, "name", report));
     let request = fields.need("request", report).and_then(|node| read_request(node, report));
@@ -115,7 +115,7 @@ fn read_case(node: &Node, report: &mut Report) -> Option<Case> {
     })
 }
 
-fn read_counts(node: &Node, report: &mut Report) -> BTreeMap<String, u64> {
+fn read_counts(node: &YamlNode, report: &mut ConfigReport) -> BTreeMap<String, u64> {
     let entries = read::some_entries(node, "velocity", report).unwrap_or_default();
     let counts = entries.iter().filter_map(|entry| {
         let count = read::whole(&entry.value, &format!("the window of {:?}", entry.key), 1..=u64::MAX, report)?;
@@ -124,7 +124,7 @@ fn read_counts(node: &Node, report: &mut Report) -> BTreeMap<String, u64> {
     counts.collect()
 }
 
-fn read_expected(node: &Node, report: &mut Report) -> Option<Expected> {
+fn read_expected(node: &YamlNode, report: &mut ConfigReport) -> Option<Expected> {
     let fields = Fields::of(node, &keys::EXPECT, report)?;
     let words = Decision::ALL.map(|decision| (decision.as_str(), decision));
     let decision = fields.need("decision", report).and_then(|node| read::choice(node, "decision", &words, report));
@@ -133,7 +133,7 @@ fn read_expected(node: &Node, report: &mut Report) -> Option<Expected> {
 }
 
 /// A request as a client would send it: what the gateway refuses is refused here.
-fn read_request(node: &Node, report: &mut Report) -> Option<JobRequest> {
+fn read_request(node: &YamlNode, report: &mut ConfigReport) -> Option<JobRequest> {
     let fields = Fields::of(node, &keys::REQUEST, report)?;
     let mut text = |key: &str| fields.get(key).and_then(|node| read::text(node, key, report)).map(str::to_owned);
     let (tenant, actor) = (text("tenant"), text("actor"));
@@ -169,7 +169,7 @@ fn read_request(node: &Node, report: &mut Report) -> Option<JobRequest> {
     }
 }
 
-fn check_caller(caller: &Caller, at: Place, report: &mut Report) {
+fn check_caller(caller: &Caller, at: SourcePosition, report: &mut ConfigReport) {
     for (field, name) in [("tenant", caller.tenant.as_str()), ("actor", caller.actor.as_str())] {
         if let Err(error) = check_name(name) {
             report.refuse(at, format!("the request could not be submitted: {field}: {error}"));
@@ -177,7 +177,7 @@ fn check_caller(caller: &Caller, at: Place, report: &mut Report) {
     }
 }
 
-fn read_labels(node: &Node, report: &mut Report) -> BTreeMap<String, String> {
+fn read_labels(node: &YamlNode, report: &mut ConfigReport) -> BTreeMap<String, String> {
     let entries = read::some_entries(node, "labels", report).unwrap_or_default();
     let labels = entries.iter().filter_map(|entry| {
         let value = read::text(&entry.value, &format!("label {:?}", entry.key), report)?;

@@ -6,52 +6,52 @@ use std::fmt;
 
 use super::keys;
 use super::patterns::{Content, Patterns};
-use super::predicate::{Bound, Shelf};
+use super::predicate::{Bound, ScratchLayout};
 use super::subject::Subject;
-use super::velocity::{Limit, Velocity};
+use super::velocity::{Velocity, VelocityLimit};
 use super::when::{Evaluation, When};
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
+use crate::config::yaml::YamlNode;
 use crate::formula::Regexes;
 use crate::glob::Glob;
 
-pub(super) type Names = BTreeSet<Box<str>>;
+pub(super) type NameSet = BTreeSet<Box<str>>;
 
 /// All that are given must hold.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    tenants: Option<Names>,
+    tenants: Option<NameSet>,
     topics: Option<Vec<Glob>>,
-    capabilities: Option<Names>,
-    actors: Option<Names>,
-    actor_types: Option<Names>,
-    risk_tags: Option<Names>,
-    requires: Option<Names>,
+    capabilities: Option<NameSet>,
+    actors: Option<NameSet>,
+    actor_types: Option<NameSet>,
+    risk_tags: Option<NameSet>,
+    requires: Option<NameSet>,
     labels: Vec<(Box<str>, Box<str>)>,
     /// Holds when a label of these names is there with a value that is not listed.
-    label_allowlist: Vec<(Box<str>, Names)>,
+    label_not_in: Vec<(Box<str>, NameSet)>,
     /// Holds when a label of these names is a number above its limit.
     label_threshold: Vec<(Box<str>, f64)>,
     payload_bytes_over: Option<u64>,
     content: Content,
     when: Option<When>,
-    velocity: Option<Limit>,
+    velocity: Option<VelocityLimit>,
     /// Nothing but `when` and `velocity` is given: most rules that no index leaves out are of this kind.
     only_when: bool,
 }
 
 /// What reading a rule needs besides its own text.
-pub(super) struct Reading<'a> {
+pub(super) struct RuleReader<'a> {
     pub(super) patterns: Option<&'a Patterns>,
     pub(super) regexes: &'a mut Regexes,
-    pub(super) shelf: &'a mut Shelf,
-    pub(super) report: &'a mut Report,
+    pub(super) shelf: &'a mut ScratchLayout,
+    pub(super) report: &'a mut ConfigReport,
 }
 
 impl Conditions {
-    pub(super) fn read(node: &Node, rule: &str, reading: &mut Reading<'_>) -> Option<Self> {
-        let Reading { patterns, regexes, shelf, report } = reading;
+    pub(super) fn read(node: &YamlNode, rule: &str, reading: &mut RuleReader<'_>) -> Option<Self> {
+        let RuleReader { patterns, regexes, shelf, report } = reading;
         let fields = Fields::of(node, &keys::MATCH, report)?;
         let mut list = |key: &str| fields.get(key).and_then(|node| names(node, key, report));
         let (tenants, capabilities) = (list("tenants"), list("capabilities"));
@@ -70,12 +70,12 @@ impl Conditions {
             risk_tags,
             requires,
             labels: fields.get("labels").map_or_else(Vec::new, |node| labels(node, report)),
-            label_allowlist: fields.get("label_allowlist").map_or_else(Vec::new, |node| allowlist(node, report)),
+            label_not_in: label_not_in(&fields, report),
             label_threshold: fields.get("label_threshold").map_or_else(Vec::new, |node| thresholds(node, report)),
             payload_bytes_over: over.and_then(|node| read::whole(node, "payload_bytes_over", 0..=u64::MAX, report)),
             content: Content::read(&fields, rule, *patterns, report),
             when: when.and_then(|(text, at)| When::compile(text, rule, at, regexes, shelf, report)),
-            velocity: fields.get("velocity").and_then(|node| Limit::read(node, report)),
+            velocity: fields.get("velocity").and_then(|node| VelocityLimit::read(node, report)),
             only_when,
         })
     }
@@ -87,7 +87,7 @@ impl Conditions {
     }
 
     /// No job of another tenant meets them.
-    pub(super) fn needed_tenants(&self) -> Option<Cow<'_, Names>> {
+    pub(super) fn needed_tenants(&self) -> Option<Cow<'_, NameSet>> {
         let by_when = || self.when.as_ref()?.predicate.tenants();
         self.tenants.as_ref().map(Cow::Borrowed).or_else(|| by_when().map(|names| Cow::Owned(names.into_iter().collect())))
     }
@@ -108,32 +108,32 @@ impl Conditions {
         subject: &Subject<'_>,
         evaluation: &Evaluation<'_, '_>,
         windows: &dyn Velocity,
-    ) -> Outcome {
+    ) -> RuleMatch {
         let miss =
             || self.identity_miss(subject).or_else(|| self.label_miss(subject)).or_else(|| self.payload_miss(subject));
         if !self.only_when
             && let Some(miss) = miss()
         {
-            return Outcome::Missed(miss);
+            return RuleMatch::Missed(miss);
         }
         match self.when.as_ref().map(|when| evaluation.holds(when)) {
             None | Some(Ok(true)) => {}
-            Some(Ok(false)) => return Outcome::Missed(Miss::When),
-            Some(Err(error)) => return Outcome::Failed(error),
+            Some(Ok(false)) => return RuleMatch::Missed(Miss::When),
+            Some(Err(error)) => return RuleMatch::Failed(error),
         }
         match self.velocity.as_ref().map(|limit| limit.exceeded(rule, subject, windows)) {
-            Some((false, count)) => Outcome::Missed(Miss::Velocity(count)),
-            None | Some((true, _)) => Outcome::Matched,
+            Some((false, count)) => RuleMatch::Missed(Miss::Velocity(count)),
+            None | Some((true, _)) => RuleMatch::Matched,
         }
     }
 
     fn identity_miss(&self, subject: &Subject<'_>) -> Option<Miss> {
-        let one_of = |names: &Option<Names>, value: Option<&str>| {
+        let one_of = |names: &Option<NameSet>, value: Option<&str>| {
             names.as_ref().is_none_or(|names| value.is_some_and(|value| names.contains(value)))
         };
         let topic = |globs: &Vec<Glob>| globs.iter().any(|glob| glob.matches(subject.topic));
-        let any_tag = |tags: &Names| subject.risk_tags.iter().any(|tag| tags.contains(&**tag));
-        let all_required = |names: &Names| names.iter().all(|name| subject.requires.contains(&**name));
+        let any_tag = |tags: &NameSet| subject.risk_tags.iter().any(|tag| tags.contains(&**tag));
+        let all_required = |names: &NameSet| names.iter().all(|name| subject.requires.contains(&**name));
         if !one_of(&self.tenants, Some(subject.tenant)) {
             Some(Miss::Tenant)
         } else if !self.topics.as_ref().is_none_or(topic) {
@@ -158,9 +158,9 @@ impl Conditions {
         if !self.labels.iter().all(|(name, value)| label(name) == Some(value)) {
             return Some(Miss::Labels);
         }
-        let unlisted = |(name, values): &(Box<str>, Names)| label(name).is_some_and(|value| !values.contains(value));
-        if !self.label_allowlist.is_empty() && !self.label_allowlist.iter().any(unlisted) {
-            return Some(Miss::LabelAllowlist);
+        let unlisted = |(name, values): &(Box<str>, NameSet)| label(name).is_some_and(|value| !values.contains(value));
+        if !self.label_not_in.is_empty() && !self.label_not_in.iter().any(unlisted) {
+            return Some(Miss::LabelNotIn);
         }
         let above = |(name, limit): &(Box<str>, f64)| {
             label(name).and_then(|value| value.trim().parse::<f64>().ok()).is_some_and(|value| value > *limit)
@@ -181,7 +181,7 @@ impl Conditions {
 
 /// What became of one rule for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RuleMatch {
     Matched,
     Missed(Miss),
     /// Whether it matches cannot be told.
@@ -199,7 +199,7 @@ pub(super) enum Miss {
     RiskTags,
     Requires,
     Labels,
-    LabelAllowlist,
+    LabelNotIn,
     LabelThreshold,
     PayloadBytes,
     Patterns,
@@ -221,7 +221,7 @@ impl Miss {
             Self::RiskTags => f.write_str("none of its risk tags is in risk_tags"),
             Self::Requires => f.write_str("it does not require all of requires"),
             Self::Labels => f.write_str("its labels do not equal labels"),
-            Self::LabelAllowlist => f.write_str("no label has a value outside of label_allowlist"),
+            Self::LabelNotIn => f.write_str("no label of label_not_in has a value outside of its list"),
             Self::LabelThreshold => f.write_str("no label is above label_threshold"),
             Self::PayloadBytes => write!(f, "its payload of {} bytes is not over payload_bytes_over", subject.payload.len()),
             Self::Patterns => f.write_str("its payload matches none of patterns"),
@@ -239,26 +239,37 @@ fn one_of(f: &mut fmt::Formatter<'_>, what: &str, list: &str, value: Option<&str
     }
 }
 
-pub(super) fn names(node: &Node, name: &str, report: &mut Report) -> Option<Names> {
+pub(super) fn names(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<NameSet> {
     Some(read::texts(node, name, report)?.into_iter().map(|(text, _)| text.into()).collect())
 }
 
-pub(super) fn globs(node: &Node, name: &str, report: &mut Report) -> Option<Vec<Glob>> {
+pub(super) fn globs(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<Vec<Glob>> {
     let texts = read::texts(node, name, report)?;
     Some(texts.into_iter().filter_map(|(text, at)| read::glob(text, at, name, report)).collect())
 }
 
-pub(super) fn labels(node: &Node, report: &mut Report) -> Vec<(Box<str>, Box<str>)> {
+pub(super) fn labels(node: &YamlNode, report: &mut ConfigReport) -> Vec<(Box<str>, Box<str>)> {
     let entries = read::some_entries(node, "labels", report).unwrap_or_default();
-    let value = |entry: &crate::config::yaml::Entry, report: &mut Report| {
+    let value = |entry: &crate::config::yaml::YamlEntry, report: &mut ConfigReport| {
         let value = read::text(&entry.value, &format!("label {:?}", entry.key), report)?;
         Some((entry.key.as_str().into(), value.into()))
     };
     entries.iter().filter_map(|entry| value(entry, report)).collect()
 }
 
-fn allowlist(node: &Node, report: &mut Report) -> Vec<(Box<str>, Names)> {
-    let entries = read::some_entries(node, "label_allowlist", report).unwrap_or_default();
+/// The key was once called `label_allowlist`, which says the opposite of what it does: the rule holds for values that are *not*
+/// listed. Stored policies have the former name, so both are read.
+fn label_not_in(fields: &Fields<'_>, report: &mut ConfigReport) -> Vec<(Box<str>, NameSet)> {
+    let (name, node) = match (fields.get("label_not_in"), fields.get("label_allowlist")) {
+        (Some(_), Some(former)) => {
+            report.refuse(former.at, "label_allowlist is the former name of label_not_in; remove it");
+            return Vec::new();
+        }
+        (Some(node), None) => ("label_not_in", node),
+        (None, Some(node)) => ("label_allowlist", node),
+        (None, None) => return Vec::new(),
+    };
+    let entries = read::some_entries(node, name, report).unwrap_or_default();
     let listed = entries.iter().filter_map(|entry| {
         let values = names(&entry.value, &format!("the list of {:?}", entry.key), report)?;
         Some((entry.key.as_str().into(), values))
@@ -266,7 +277,7 @@ fn allowlist(node: &Node, report: &mut Report) -> Vec<(Box<str>, Names)> {
     listed.collect()
 }
 
-fn thresholds(node: &Node, report: &mut Report) -> Vec<(Box<str>, f64)> {
+fn thresholds(node: &YamlNode, report: &mut ConfigReport) -> Vec<(Box<str>, f64)> {
     let entries = read::some_entries(node, "label_threshold", report).unwrap_or_default();
     let limits = entries.iter().filter_map(|entry| {
         let limit = read::number(&entry.value, &format!("the limit of {:?}", entry.key), report)?;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Policy;
-use super::conditions::Outcome;
+use super::conditions::RuleMatch;
 use super::facts::Facts;
-use super::rule::{Found, RuleSet};
+use super::rule::{DecidingRule, RuleSet};
 use super::subject::Subject;
 use super::velocity::Velocity;
 use super::when::Evaluation;
@@ -16,20 +16,20 @@ use crate::verdict::Verdict;
 pub struct Explanation {
     pub verdict: Arc<Verdict>,
     /// In the order they were looked at: the base rules, then the overlays, each up to the rule that decided.
-    pub looks: Vec<Look>,
+    pub looks: Vec<RuleTrace>,
 }
 
 /// One rule and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
-    pub scope: Scope,
+pub struct RuleTrace {
+    pub scope: RuleScope,
     pub rule: Arc<str>,
     pub outcome: LookOutcome,
 }
 
 /// Which part of the policy a rule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum RuleScope {
     Base,
     Tenant,
     Workflow,
@@ -59,20 +59,22 @@ impl Policy {
 /// Every rule in order, without the index, so that the rules it would skip are told too.
 fn walk<'p>(
     set: &'p RuleSet,
-    scope: Scope,
+    scope: RuleScope,
     subject: &Subject<'_>,
     evaluation: &Evaluation<'_, '_>,
     windows: &dyn Velocity,
-    looks: &mut Vec<Look>,
-) -> Option<Found<'p>> {
+    looks: &mut Vec<RuleTrace>,
+) -> Option<DecidingRule<'p>> {
     for rule in &set.rules {
         let outcome = rule.conditions.check(&rule.terms.id, subject, evaluation, windows);
         let (told, found) = match outcome {
-            Outcome::Matched => (LookOutcome::Matched, Some(Found { rule, failure: None })),
-            Outcome::Missed(miss) => (LookOutcome::Missed(miss.of(subject).to_string()), None),
-            Outcome::Failed(error) => (LookOutcome::Failed(error.clone()), Some(Found { rule, failure: Some(error) })),
+            RuleMatch::Matched => (LookOutcome::Matched, Some(DecidingRule { rule, failure: None })),
+            RuleMatch::Missed(miss) => (LookOutcome::Missed(miss.of(subject).to_string()), None),
+            RuleMatch::Failed(error) => {
+                (LookOutcome::Failed(error.clone()), Some(DecidingRule { rule, failure: Some(error) }))
+            }
         };
-        looks.push(Look { scope, rule: rule.terms.id.clone(), outcome: told });
+        looks.push(RuleTrace { scope, rule: rule.terms.id.clone(), outcome: told });
         if found.is_some() {
             return found;
         }

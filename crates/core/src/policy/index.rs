@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::conditions::{Conditions, Names};
+use super::conditions::{Conditions, NameSet};
 use super::predicate::{Bound, BoundKind};
 use crate::glob::Glob;
 
 type Position = u32;
 
 #[derive(Debug, Default)]
-struct Bucket {
+struct TenantLists {
     any_tenant: Lists,
     by_tenant: HashMap<Box<str>, Lists>,
 }
@@ -36,8 +36,8 @@ struct Bounded {
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    by_topic: HashMap<Box<str>, Bucket>,
-    by_prefix: HashMap<Box<str>, Bucket>,
+    by_topic: HashMap<Box<str>, TenantLists>,
+    by_prefix: HashMap<Box<str>, TenantLists>,
     /// The lengths of the prefixes, so that a lookup tries only those.
     prefix_lengths: BTreeSet<usize>,
 }
@@ -55,7 +55,7 @@ impl Index {
         index
     }
 
-    fn bucket(&mut self, topic: &Glob) -> &mut Bucket {
+    fn bucket(&mut self, topic: &Glob) -> &mut TenantLists {
         match topic {
             Glob::Exact(name) => self.by_topic.entry(name.clone()).or_default(),
             Glob::Prefix(_) | Glob::Pieces(_) => {
@@ -100,8 +100,8 @@ impl Index {
     }
 }
 
-impl Bucket {
-    fn add(&mut self, position: Position, tenants: Option<&Names>, bound: Option<Bound>) {
+impl TenantLists {
+    fn add(&mut self, position: Position, tenants: Option<&NameSet>, bound: Option<Bound>) {
         match tenants {
             None => self.any_tenant.add(position, bound),
             Some(tenants) => {

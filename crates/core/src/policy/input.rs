@@ -2,9 +2,9 @@
 
 use super::keys;
 use super::rfc3339;
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
+use crate::config::yaml::YamlNode;
 use crate::time::Timestamp;
 
 /// Whether work goes on without a check.
@@ -34,7 +34,7 @@ impl InputPolicy {
         if self.until.is_some_and(|until| now >= until) { FailMode::Closed } else { self.mode }
     }
 
-    pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Self {
+    pub(super) fn read(node: Option<&YamlNode>, report: &mut ConfigReport) -> Self {
         let Some(fields) = node.and_then(|node| Fields::of(node, &keys::INPUT_POLICY, report)) else { return Self::CLOSED };
         let mode = fields.need("fail_mode", report).and_then(|node| read::choice(node, "fail_mode", &FAIL_MODES, report));
         let until = fields.get("until").and_then(|node| time(node, "until", report));
@@ -46,7 +46,7 @@ impl InputPolicy {
 }
 
 /// A moment in RFC 3339.
-pub(super) fn time(node: &Node, name: &str, report: &mut Report) -> Option<Timestamp> {
+pub(super) fn time(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<Timestamp> {
     let text = read::text(node, name, report)?;
     let moment = rfc3339::parse(text);
     if moment.is_none() {

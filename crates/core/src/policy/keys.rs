@@ -20,6 +20,8 @@ pub(super) static MATCH: Section = Section {
         "risk_tags",
         "requires",
         "labels",
+        "label_not_in",
+        // The former name of label_not_in.
         "label_allowlist",
         "label_threshold",
         "actors",

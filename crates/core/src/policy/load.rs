@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Policy;
-use super::conditions::Reading;
+use super::conditions::RuleReader;
 use super::input::InputPolicy;
 use super::keys;
 use super::output::OutputPolicy;
 use super::patterns::Patterns;
-use super::predicate::Shelf;
+use super::predicate::ScratchLayout;
 use super::rule::{DEFAULT_RULE, Ids, RuleSet, hash_of};
 use super::terms::Terms;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Node};
-use crate::config::{ConfigError, Report, snapshot};
+use crate::config::yaml::{self, YamlNode};
+use crate::config::{ConfigError, ConfigReport, snapshot};
 use crate::formula::Regexes;
 use crate::ids::check_name;
 use crate::verdict::Decision;
@@ -26,15 +26,15 @@ const NO_MATCH: &str = "no rule matched";
 impl Policy {
     /// Compiles a policy file. `file` is the name that errors show.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        Self::read(text, Report::new(file))
+        Self::read(text, ConfigReport::new(file))
     }
 
     /// A text that was taken before, perhaps by an earlier version that minded less.
     pub fn load_stored(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        Self::read(text, Report::of_stored(file))
+        Self::read(text, ConfigReport::of_stored(file))
     }
 
-    fn read(text: &str, mut report: Report) -> Result<Self, Vec<ConfigError>> {
+    fn read(text: &str, mut report: ConfigReport) -> Result<Self, Vec<ConfigError>> {
         let policy = yaml::parse(text, &mut report).and_then(|root| read_policy(&root, text, &mut report));
         match policy {
             Some(policy) if report.is_clean() => Ok(policy),
@@ -43,15 +43,15 @@ impl Policy {
     }
 }
 
-fn read_policy(root: &Node, text: &str, report: &mut Report) -> Option<Policy> {
+fn read_policy(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Option<Policy> {
     let fields = Fields::of(root, &keys::POLICY, report)?;
     if let Some(node) = fields.need("version", report) {
         read::whole(node, "version", VERSION..=VERSION, report);
     }
     let patterns = Patterns::read(fields.get("patterns"), report);
     let mut ids = Ids::new();
-    let (mut regexes, mut shelf) = (Regexes::new(), Shelf::default());
-    let mut reading = Reading { patterns: patterns.as_ref(), regexes: &mut regexes, shelf: &mut shelf, report };
+    let (mut regexes, mut shelf) = (Regexes::new(), ScratchLayout::default());
+    let mut reading = RuleReader { patterns: patterns.as_ref(), regexes: &mut regexes, shelf: &mut shelf, report };
     let base = fields.get("rules").map(|node| RuleSet::read(node, "base", &mut ids, &mut reading));
     let tenants = fields.get("tenants").map(|node| overlays(node, "tenant", &mut ids, &mut reading));
     let workflows = fields.get("workflows").map(|node| overlays(node, "workflow", &mut ids, &mut reading));
@@ -70,7 +70,7 @@ fn read_policy(root: &Node, text: &str, report: &mut Report) -> Option<Policy> {
     })
 }
 
-fn default(node: Option<&Node>, report: &mut Report) -> Terms {
+fn default(node: Option<&YamlNode>, report: &mut ConfigReport) -> Terms {
     let mut decision = Decision::Deny;
     let mut reason = NO_MATCH;
     if let Some(fields) = node.and_then(|node| Fields::of(node, &keys::DEFAULT, report)) {
@@ -82,7 +82,7 @@ fn default(node: Option<&Node>, report: &mut Report) -> Terms {
     Terms::plain(DEFAULT_RULE, hash_of(&(decision, reason)), decision, reason)
 }
 
-fn overlays(node: &Node, kind: &str, ids: &mut Ids, reading: &mut Reading<'_>) -> BTreeMap<Box<str>, RuleSet> {
+fn overlays(node: &YamlNode, kind: &str, ids: &mut Ids, reading: &mut RuleReader<'_>) -> BTreeMap<Box<str>, RuleSet> {
     let mut sets = BTreeMap::new();
     for entry in read::some_entries(node, &format!("{kind}s"), reading.report).unwrap_or_default() {
         if let Err(error) = check_name(&entry.key) {

@@ -27,6 +27,7 @@ mod terms;
 mod tests;
 mod velocity;
 mod when;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,17 +37,18 @@ use crate::verdict::{Decision, Verdict};
 pub use crate::config::ConfigError;
 pub use cases::{Case, CaseOutcome, Expected, load_cases, run_cases};
 pub use diff::{Change, diff};
-pub use explain::{Explanation, Look, LookOutcome, Scope};
+pub use explain::{Explanation, LookOutcome, RuleScope, RuleTrace};
 pub use input::{FailMode, InputPolicy};
 pub use output::{OutputGate, OutputLook, OutputPolicy, OutputRules, OutputSubject};
 pub use rule::DEFAULT_RULE;
 pub use subject::{Subject, WORKFLOW_LABEL};
 pub use velocity::{Velocity, VelocityWindow};
+pub use windows::VelocityWindows;
 
 use crate::formula::Regexes;
 use facts::Facts;
 use overlay::tighten;
-use rule::{Found, RuleSet};
+use rule::{DecidingRule, RuleSet};
 use terms::Terms;
 use when::Evaluation;
 
@@ -98,16 +100,16 @@ impl Policy {
     fn judge<'p>(
         &'p self,
         subject: &Subject<'_>,
-        mut first: impl FnMut(Scope, &'p RuleSet) -> Option<Found<'p>>,
+        mut first: impl FnMut(RuleScope, &'p RuleSet) -> Option<DecidingRule<'p>>,
     ) -> Arc<Verdict> {
-        let base = first(Scope::Base, &self.base);
+        let base = first(RuleScope::Base, &self.base);
         let workflow = subject.workflow().and_then(|workflow| self.workflows.get(workflow));
-        let overlays = [(Scope::Tenant, self.tenants.get(subject.tenant)), (Scope::Workflow, workflow)];
+        let overlays = [(RuleScope::Tenant, self.tenants.get(subject.tenant)), (RuleScope::Workflow, workflow)];
         if overlays.iter().all(|(_, overlay)| overlay.is_none()) {
             match &base {
                 None => return self.default.shared(&self.snapshot),
-                Some(Found { rule, failure: None }) => return rule.terms.shared(&self.snapshot),
-                Some(Found { failure: Some(_), .. }) => {}
+                Some(DecidingRule { rule, failure: None }) => return rule.terms.shared(&self.snapshot),
+                Some(DecidingRule { failure: Some(_), .. }) => {}
             }
         }
         let mut verdict = base.map_or_else(|| self.default.verdict(&self.snapshot), |found| self.verdict(&found));
@@ -122,7 +124,7 @@ impl Policy {
         Arc::new(verdict.without_idle_hash())
     }
 
-    fn verdict(&self, found: &Found<'_>) -> Verdict {
+    fn verdict(&self, found: &DecidingRule<'_>) -> Verdict {
         let terms = &found.rule.terms;
         let Some(failure) = &found.failure else { return terms.verdict(&self.snapshot) };
         let reason = format!("rule {} could not be evaluated: {failure}", terms.id);

@@ -9,7 +9,7 @@ mod read;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::conditions::Names;
+use super::conditions::NameSet;
 use super::input::FailMode;
 use super::patterns::Content;
 use super::rule::DEFAULT_RULE;
@@ -53,7 +53,7 @@ pub struct OutputPolicy {
 #[derive(Debug)]
 struct FailModeRule {
     topics: Option<Vec<Glob>>,
-    tenants: Option<Names>,
+    tenants: Option<NameSet>,
     mode: FailMode,
 }
 
@@ -64,7 +64,7 @@ struct OutputRule {
     decision: OutputDecision,
     /// The job waits for the content check before it counts as done.
     hold: bool,
-    tenants: Option<Names>,
+    tenants: Option<NameSet>,
     topics: Option<Vec<Glob>>,
     labels: Vec<(Box<str>, Box<str>)>,
     output_bytes_over: Option<u64>,
@@ -190,7 +190,7 @@ impl OutputRule {
     }
 }
 
-fn in_scope(topics: Option<&[Glob]>, tenants: Option<&Names>, subject: &OutputSubject<'_>) -> bool {
+fn in_scope(topics: Option<&[Glob]>, tenants: Option<&NameSet>, subject: &OutputSubject<'_>) -> bool {
     topics.is_none_or(|topics| topics.iter().any(|topic| topic.matches(subject.topic)))
         && tenants.is_none_or(|tenants| tenants.contains(subject.tenant))
 }

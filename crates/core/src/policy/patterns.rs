@@ -6,8 +6,8 @@ use serde_json::Value as Json;
 
 use super::keys;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
-use crate::config::{Place, Report};
+use crate::config::yaml::YamlNode;
+use crate::config::{ConfigReport, SourcePosition};
 use crate::formula::last_line;
 use crate::scan::{PatternFault, Scanners, Selection, UserPattern};
 
@@ -23,7 +23,7 @@ pub(super) struct Patterns {
 
 impl Patterns {
     /// `None` if a definition is wrong; every wrong one is reported.
-    pub(super) fn read(node: Option<&Node>, report: &mut Report) -> Option<Self> {
+    pub(super) fn read(node: Option<&YamlNode>, report: &mut ConfigReport) -> Option<Self> {
         let mut patterns = Vec::new();
         let mut definitions = BTreeMap::new();
         let entries = node.map_or(Some([].as_slice()), |node| read::entries(node, "patterns", report))?;
@@ -55,7 +55,7 @@ impl Patterns {
     }
 }
 
-fn read_pattern(name: &str, node: &Node, report: &mut Report) -> Option<UserPattern> {
+fn read_pattern(name: &str, node: &YamlNode, report: &mut ConfigReport) -> Option<UserPattern> {
     let fields = Fields::of(node, &keys::PATTERN, report)?;
     let regex = fields.need("regex", report).and_then(|node| read::text(node, "regex", report))?;
     let keywords = match fields.get("keywords") {
@@ -66,7 +66,7 @@ fn read_pattern(name: &str, node: &Node, report: &mut Report) -> Option<UserPatt
 }
 
 /// Compiles one pattern alone, so that every wrong one is named and not only the first.
-fn check(pattern: &UserPattern, at: Place, report: &mut Report) -> bool {
+fn check(pattern: &UserPattern, at: SourcePosition, report: &mut ConfigReport) -> bool {
     match Scanners::new(std::slice::from_ref(pattern)) {
         Ok(_) => true,
         Err(error) => {
@@ -93,7 +93,7 @@ pub(super) struct Content {
 
 impl Content {
     /// `known` is `None` when the policy's patterns are wrong themselves: names cannot be judged then.
-    pub(super) fn read(fields: &Fields<'_>, rule: &str, known: Option<&Patterns>, report: &mut Report) -> Self {
+    pub(super) fn read(fields: &Fields<'_>, rule: &str, known: Option<&Patterns>, report: &mut ConfigReport) -> Self {
         let scan = fields.get("scan").and_then(|node| select(node, known, report));
         let patterns = fields.get("patterns").and_then(|node| inline(node, rule, report));
         Self { scan, patterns }
@@ -120,7 +120,7 @@ impl Content {
     }
 }
 
-fn select(node: &Node, known: Option<&Patterns>, report: &mut Report) -> Option<Selection> {
+fn select(node: &YamlNode, known: Option<&Patterns>, report: &mut ConfigReport) -> Option<Selection> {
     let names = read::texts(node, "scan", report)?;
     let scanners = &known?.scanners;
     for (name, at) in &names {
@@ -132,7 +132,7 @@ fn select(node: &Node, known: Option<&Patterns>, report: &mut Report) -> Option<
 }
 
 /// Patterns written into a rule go through the scanners too, which see through the escapes of JSON.
-fn inline(node: &Node, rule: &str, report: &mut Report) -> Option<Selection> {
+fn inline(node: &YamlNode, rule: &str, report: &mut ConfigReport) -> Option<Selection> {
     let texts = read::texts(node, "patterns", report)?;
     let mut patterns = Vec::new();
     for (position, (regex, at)) in texts.into_iter().enumerate() {

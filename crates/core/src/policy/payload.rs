@@ -73,13 +73,13 @@ impl<'a> Payload<'a> {
 
 impl<'de> Deserialize<'de> for Payload<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reading)
+        deserializer.deserialize_any(PayloadVisitor)
     }
 }
 
-struct Reading;
+struct PayloadVisitor;
 
-impl<'de> Visitor<'de> for Reading {
+impl<'de> Visitor<'de> for PayloadVisitor {
     type Value = Payload<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

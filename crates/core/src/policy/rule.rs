@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::conditions::{Conditions, Outcome, Reading};
+use super::conditions::{Conditions, RuleMatch, RuleReader};
 use super::index::Index;
 use super::keys;
 use super::patterns::Patterns;
@@ -15,8 +15,8 @@ use super::terms::Terms;
 use super::velocity::Velocity;
 use super::when::Evaluation;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
-use crate::config::{Place, Report, sha256};
+use crate::config::yaml::YamlNode;
+use crate::config::{ConfigReport, SourcePosition, sha256};
 use crate::ids::check_name;
 
 /// The id that verdicts without a matching rule carry.
@@ -29,10 +29,10 @@ pub(super) struct Rule {
 }
 
 /// The ids of a policy, over all of its sections: a verdict names only the id.
-pub(super) type Ids = BTreeMap<String, Place>;
+pub(super) type Ids = BTreeMap<String, SourcePosition>;
 
 /// Reads and takes the id of a rule.
-pub(super) fn read_id<'a>(fields: &Fields<'a>, ids: &mut Ids, report: &mut Report) -> Option<&'a str> {
+pub(super) fn read_id<'a>(fields: &Fields<'a>, ids: &mut Ids, report: &mut ConfigReport) -> Option<&'a str> {
     let node = fields.need("id", report)?;
     let id = read::text(node, "id", report)?;
     if let Err(error) = check_name(id) {
@@ -50,7 +50,7 @@ pub(super) fn read_id<'a>(fields: &Fields<'a>, ids: &mut Ids, report: &mut Repor
 }
 
 impl Rule {
-    fn read(node: &Node, scope: &str, ids: &mut Ids, reading: &mut Reading<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, scope: &str, ids: &mut Ids, reading: &mut RuleReader<'_>) -> Option<Self> {
         let fields = Fields::of(node, &keys::RULE, reading.report)?;
         let id = read_id(&fields, ids, reading.report);
         if let Some(node) = fields.get("description") {
@@ -67,9 +67,9 @@ impl Rule {
 
 /// SHA-256 over what a rule says, whatever its layout: the order of keys, comments and the description do not count; the
 /// patterns its scanners stand for do.
-fn content_hash(node: &Node, scope: &str, patterns: &Patterns) -> Arc<str> {
+fn content_hash(node: &YamlNode, scope: &str, patterns: &Patterns) -> Arc<str> {
     #[derive(Serialize)]
-    struct Hashed<'a> {
+    struct HashedRule<'a> {
         scope: &'a str,
         rule: &'a Json,
         patterns: BTreeMap<&'a str, &'a Json>,
@@ -79,7 +79,7 @@ fn content_hash(node: &Node, scope: &str, patterns: &Patterns) -> Arc<str> {
         fields.remove("description");
     }
     let patterns = patterns.definitions(rule.pointer("/match/scan"));
-    hash_of(&Hashed { scope, rule: &rule, patterns })
+    hash_of(&HashedRule { scope, rule: &rule, patterns })
 }
 
 pub(super) fn hash_of(content: &impl Serialize) -> Arc<str> {
@@ -94,7 +94,7 @@ pub(super) struct RuleSet {
 }
 
 /// A rule that decides.
-pub(super) struct Found<'a> {
+pub(super) struct DecidingRule<'a> {
     pub(super) rule: &'a Rule,
     /// Why the rule could not be evaluated; it then denies.
     pub(super) failure: Option<String>,
@@ -102,7 +102,7 @@ pub(super) struct Found<'a> {
 
 impl RuleSet {
     /// `scope` says where the rules apply, in words that are part of their hash.
-    pub(super) fn read(node: &Node, scope: &str, ids: &mut Ids, reading: &mut Reading<'_>) -> Self {
+    pub(super) fn read(node: &YamlNode, scope: &str, ids: &mut Ids, reading: &mut RuleReader<'_>) -> Self {
         let items = read::items(node, "rules", reading.report).unwrap_or_default();
         let rules: Vec<Rule> = items.iter().filter_map(|item| Rule::read(item, scope, ids, reading)).collect();
         let index = Index::new(rules.iter().map(|rule| &rule.conditions));
@@ -115,14 +115,14 @@ impl RuleSet {
         subject: &Subject<'_>,
         evaluation: &Evaluation<'_, '_>,
         windows: &dyn Velocity,
-    ) -> Option<Found<'_>> {
+    ) -> Option<DecidingRule<'_>> {
         let falls_short = |position: usize| self.rules[position].conditions.falls_short(evaluation);
         self.index.candidates(subject.tenant, subject.topic, falls_short).find_map(|position| {
             let rule = &self.rules[position];
             match rule.conditions.check(&rule.terms.id, subject, evaluation, windows) {
-                Outcome::Matched => Some(Found { rule, failure: None }),
-                Outcome::Failed(error) => Some(Found { rule, failure: Some(error) }),
-                Outcome::Missed(_) => None,
+                RuleMatch::Matched => Some(DecidingRule { rule, failure: None }),
+                RuleMatch::Failed(error) => Some(DecidingRule { rule, failure: Some(error) }),
+                RuleMatch::Missed(_) => None,
             }
         })
     }

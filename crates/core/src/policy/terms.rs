@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use super::keys;
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
+use crate::config::yaml::YamlNode;
 use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
 use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Grounds, Remediation, Verdict};
@@ -45,7 +45,7 @@ impl Terms {
         }
     }
 
-    pub(super) fn read(fields: &Fields<'_>, id: &str, hash: Arc<str>, report: &mut Report) -> Option<Self> {
+    pub(super) fn read(fields: &Fields<'_>, id: &str, hash: Arc<str>, report: &mut ConfigReport) -> Option<Self> {
         let decisions = Decision::ALL.map(|decision| (decision.as_str(), decision));
         let decision = fields.need("decision", report).and_then(|node| read::choice(node, "decision", &decisions, report));
         let reason = fields.need("reason", report).and_then(|node| read::text(node, "reason", report));
@@ -90,7 +90,7 @@ impl Terms {
 }
 
 /// A part that the decision gives no effect is a misunderstanding, and is said to be one.
-fn refuse_idle(fields: &Fields<'_>, decision: Decision, report: &mut Report) {
+fn refuse_idle(fields: &Fields<'_>, decision: Decision, report: &mut ConfigReport) {
     let allows = matches!(decision, Decision::Allow | Decision::AllowWithConstraints);
     let asks = decision == Decision::RequireApproval;
     let word = decision.as_str();
@@ -104,7 +104,7 @@ fn refuse_idle(fields: &Fields<'_>, decision: Decision, report: &mut Report) {
     }
 }
 
-fn constraints(node: &Node, report: &mut Report) -> Option<Constraints> {
+fn constraints(node: &YamlNode, report: &mut ConfigReport) -> Option<Constraints> {
     read::some_entries(node, "constraints", report)?;
     let fields = Fields::of(node, &keys::CONSTRAINTS, report)?;
     let access = [("allow", Access::Allow), ("deny", Access::Deny)];
@@ -126,10 +126,11 @@ fn constraints(node: &Node, report: &mut Report) -> Option<Constraints> {
         allowed_pools: fields.get("allowed_pools").and_then(|node| pools(node, report)),
         network: fields.get("network").and_then(|node| read::choice(node, "network", &access, report)),
         exec: fields.get("exec").and_then(|node| read::choice(node, "exec", &access, report)),
+        ..Constraints::NONE
     })
 }
 
-fn pools(node: &Node, report: &mut Report) -> Option<std::collections::BTreeSet<Arc<str>>> {
+fn pools(node: &YamlNode, report: &mut ConfigReport) -> Option<std::collections::BTreeSet<Arc<str>>> {
     let texts = read::texts(node, "allowed_pools", report)?;
     for (name, at) in &texts {
         if let Err(error) = check_name(name) {
@@ -139,7 +140,7 @@ fn pools(node: &Node, report: &mut Report) -> Option<std::collections::BTreeSet<
     Some(texts.into_iter().map(|(name, _)| name.into()).collect())
 }
 
-fn approval(node: &Node, report: &mut Report) -> Option<ApprovalTerms> {
+fn approval(node: &YamlNode, report: &mut ConfigReport) -> Option<ApprovalTerms> {
     let fields = Fields::of(node, &keys::APPROVAL, report)?;
     let approvers = fields.get("approvers").and_then(|node| read::whole(node, "approvers", 1..=APPROVERS_MAX, report));
     let mut span = |key: &str| fields.get(key).and_then(|node| read::span(node, key, 1..=SPAN_MS_MAX, report));
@@ -150,12 +151,12 @@ fn approval(node: &Node, report: &mut Report) -> Option<ApprovalTerms> {
     })
 }
 
-fn remediations(node: &Node, report: &mut Report) -> Vec<Remediation> {
+fn remediations(node: &YamlNode, report: &mut ConfigReport) -> Vec<Remediation> {
     let items = read::items(node, "remediations", report).unwrap_or_default();
     items.iter().filter_map(|item| remediation(item, report)).collect()
 }
 
-fn remediation(node: &Node, report: &mut Report) -> Option<Remediation> {
+fn remediation(node: &YamlNode, report: &mut ConfigReport) -> Option<Remediation> {
     let fields = Fields::of(node, &keys::REMEDIATION, report)?;
     let title = fields.need("title", report).and_then(|node| read::text(node, "title", report));
     let summary = fields.get("summary").and_then(|node| read::text(node, "summary", report));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::keys;
 use super::subject::Subject;
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
+use crate::config::yaml::YamlNode;
 use crate::time::Timestamp;
 
 /// Most jobs a window may allow: it keeps one id for each.
@@ -36,7 +36,7 @@ pub struct VelocityWindow<'a> {
 
 /// The `velocity` condition: true when the window holds more than `max` jobs.
 #[derive(Clone, Debug)]
-pub(super) struct Limit {
+pub(super) struct VelocityLimit {
     pub(super) max: u64,
     pub(super) span: Duration,
     key: Vec<KeyPart>,
@@ -54,8 +54,8 @@ enum KeyPart {
 
 const KEY_PARTS: [&str; 5] = ["tenant", "topic", "actor", "actor_type", "capability"];
 
-impl Limit {
-    pub(super) fn read(node: &Node, report: &mut Report) -> Option<Self> {
+impl VelocityLimit {
+    pub(super) fn read(node: &YamlNode, report: &mut ConfigReport) -> Option<Self> {
         let fields = Fields::of(node, &keys::VELOCITY, report)?;
         let max = fields.need("max", report).and_then(|node| read::whole(node, "max", 1..=MAX_JOBS, report));
         let span = fields.need("window", report).and_then(|node| read::span(node, "window", SECOND_MS..=DAY_MS, report));
@@ -92,7 +92,7 @@ impl Limit {
     }
 }
 
-fn read_key(node: &Node, report: &mut Report) -> Option<Vec<KeyPart>> {
+fn read_key(node: &YamlNode, report: &mut ConfigReport) -> Option<Vec<KeyPart>> {
     let texts = read::texts(node, "key", report)?;
     let mut parts = Vec::new();
     for (text, at) in texts {

@@ -16,9 +16,9 @@ use cel::common::types::CelBool;
 use cel::common::value::Val;
 
 use super::facts::{Facts, JOB_FIELDS};
-use super::predicate::{Desk, Predicate, Shelf};
-use crate::config::{Place, Report};
-use crate::formula::{self, Fault, Regexes, Vocabulary, Wording};
+use super::predicate::{Predicate, PredicateScratch, ScratchLayout};
+use crate::config::{ConfigReport, SourcePosition};
+use crate::formula::{self, ExpressionFault, Regexes, Vocabulary, Wording};
 
 const WORDING: Wording<'_> = Wording { name: "when", remedy: "split the rule" };
 const VARIABLES: [&str; 3] = ["job", "payload", "now"];
@@ -36,12 +36,12 @@ impl When {
     pub(super) fn compile(
         text: &str,
         rule: &str,
-        at: Place,
+        at: SourcePosition,
         regexes: &mut Regexes,
-        shelf: &mut Shelf,
-        report: &mut Report,
+        shelf: &mut ScratchLayout,
+        report: &mut ConfigReport,
     ) -> Option<Self> {
-        let mut seen = Seen { payload: false, anything: false };
+        let mut seen = ConditionUses { payload: false, anything: false };
         let parsed = formula::parse(text, WORDING).map_err(|fault| vec![fault]);
         let checked = parsed.and_then(|expression| {
             let faults = formula::check(&expression, WORDING, regexes, &mut seen);
@@ -65,27 +65,27 @@ impl When {
 }
 
 /// What a condition was seen to use.
-struct Seen {
+struct ConditionUses {
     payload: bool,
     /// Any variable: without one it gives the same for every job.
     anything: bool,
 }
 
-impl Vocabulary for Seen {
-    fn variable(&mut self, name: &str) -> Result<(), Fault> {
+impl Vocabulary for ConditionUses {
+    fn variable(&mut self, name: &str) -> Result<(), ExpressionFault> {
         self.payload |= name == "payload";
         self.anything = true;
         if VARIABLES.contains(&name) {
             return Ok(());
         }
         let message = format!("unknown name {name:?} in when; it knows {}", VARIABLES.join(", "));
-        Err(Fault::unknown(message, name, VARIABLES))
+        Err(ExpressionFault::unknown(message, name, VARIABLES))
     }
 
-    fn field(&mut self, variable: &str, field: &str) -> Result<(), Fault> {
+    fn field(&mut self, variable: &str, field: &str) -> Result<(), ExpressionFault> {
         if variable == "job" && !JOB_FIELDS.contains(&field) {
             let message = format!("unknown field {field:?} of job in when; it has {}", JOB_FIELDS.join(", "));
-            return Err(Fault::unknown(message, field, JOB_FIELDS));
+            return Err(ExpressionFault::unknown(message, field, JOB_FIELDS));
         }
         self.variable(variable)
     }
@@ -93,14 +93,14 @@ impl Vocabulary for Seen {
 
 /// Evaluates the conditions of one policy for one subject. What they share is made when the first one needs it.
 pub(super) struct Evaluation<'f, 's> {
-    desk: Desk<'f, 's>,
+    desk: PredicateScratch<'f, 's>,
     regexes: &'f Arc<Regexes>,
     context: OnceCell<Context<'f, 'f>>,
 }
 
 impl<'f, 's> Evaluation<'f, 's> {
     pub(super) fn new(facts: &'f Facts<'s>, regexes: &'f Arc<Regexes>) -> Self {
-        Self { desk: Desk::new(facts), regexes, context: OnceCell::new() }
+        Self { desk: PredicateScratch::new(facts), regexes, context: OnceCell::new() }
     }
 
     /// The condition is false, by the bound that it has.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{Ceilings, Quota, Quotas, keys};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Node};
-use crate::config::{ConfigError, Report, snapshot};
+use crate::config::yaml::{self, YamlNode};
+use crate::config::{ConfigError, ConfigReport, snapshot};
 use crate::ids::{PoolName, TenantId};
 use crate::lane::Priority;
 use crate::limits::{PAYLOAD_BYTES_MAX, SPAN_MS_MAX};
@@ -21,7 +21,7 @@ const BYTES: RangeInclusive<u64> = 0..=1 << 60;
 impl Quotas {
     /// Reads a quotas file. `file` is the name that errors show.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let mut report = Report::new(file);
+        let mut report = ConfigReport::new(file);
         let quotas = yaml::parse(text, &mut report).and_then(|root| read_quotas(&root, text, &mut report));
         match quotas {
             Some(quotas) if report.is_clean() => Ok(quotas),
@@ -30,7 +30,7 @@ impl Quotas {
     }
 }
 
-fn read_quotas(root: &Node, text: &str, report: &mut Report) -> Option<Quotas> {
+fn read_quotas(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Option<Quotas> {
     read::some_entries(root, keys::FILE.name, report)?;
     let fields = Fields::of(root, &keys::FILE, report)?;
     let defaults = fields.get("defaults").and_then(|node| quota(node, "defaults", Quota::default(), report));
@@ -40,7 +40,7 @@ fn read_quotas(root: &Node, text: &str, report: &mut Report) -> Option<Quotas> {
     Some(Quotas { snapshot: snapshot("quotas", text), defaults, tenants, ceilings })
 }
 
-fn tenants(node: &Node, defaults: Quota, report: &mut Report) -> BTreeMap<TenantId, Quota> {
+fn tenants(node: &YamlNode, defaults: Quota, report: &mut ConfigReport) -> BTreeMap<TenantId, Quota> {
     let mut tenants = BTreeMap::new();
     for entry in read::some_entries(node, "tenants", report).unwrap_or_default() {
         let name = read::name(&entry.key, "tenant", entry.at, report);
@@ -53,7 +53,7 @@ fn tenants(node: &Node, defaults: Quota, report: &mut Report) -> BTreeMap<Tenant
 }
 
 /// What is left out is as in `otherwise`.
-fn quota(node: &Node, name: &str, otherwise: Quota, report: &mut Report) -> Option<Quota> {
+fn quota(node: &YamlNode, name: &str, otherwise: Quota, report: &mut ConfigReport) -> Option<Quota> {
     read::some_entries(node, name, report)?;
     let fields = Fields::of(node, &keys::QUOTA, report)?;
     let mut rate = |key: &str| fields.get(key).and_then(|node| Rate::read(node, key, report));
@@ -73,7 +73,7 @@ fn quota(node: &Node, name: &str, otherwise: Quota, report: &mut Report) -> Opti
     })
 }
 
-fn ceilings(node: &Node, report: &mut Report) -> Option<Ceilings> {
+fn ceilings(node: &YamlNode, report: &mut ConfigReport) -> Option<Ceilings> {
     read::some_entries(node, "ceilings", report)?;
     let fields = Fields::of(node, &keys::CEILINGS, report)?;
     let builtin = Ceilings::default();
@@ -91,7 +91,7 @@ fn ceilings(node: &Node, report: &mut Report) -> Option<Ceilings> {
     Some(Ceilings { jobs: jobs.or(builtin.jobs), wait: wait.map(Duration::from_millis), pools, shares })
 }
 
-fn shares(node: &Node, report: &mut Report) -> Option<[u8; 4]> {
+fn shares(node: &YamlNode, report: &mut ConfigReport) -> Option<[u8; 4]> {
     read::some_entries(node, "shares", report)?;
     let fields = Fields::of(node, &keys::SHARES, report)?;
     let mut shares = Ceilings::default().shares;

@@ -20,16 +20,16 @@ const AWAY_UNKNOWN: Duration = Duration::from_secs(10);
 
 /// What a look finds.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
+pub struct QueueSample {
     /// Jobs that wait for their turn, in the order of `Priority::ALL`: as soon as somebody is free, they are taken.
     pub waiting: [u64; 4],
     /// Jobs that wait for something else, such as a limit or a worker that fits. However long that lasts, nobody else waits
     /// longer because of them.
-    pub apart: u64,
+    pub blocked: u64,
     /// Nobody is there to take anything: what waits stays until somebody is.
-    pub still: bool,
+    pub stalled: bool,
     /// How many were ever taken.
-    pub taken: u64,
+    pub served: u64,
     /// By whose turn they are taken.
     pub shares: PriorityShares,
 }
@@ -43,14 +43,14 @@ pub struct Meter {
     /// When something was last taken, or nobody waited for it.
     moved_at: Timestamp,
     /// How many were ever taken, at the last look.
-    taken: Option<u64>,
+    served: Option<u64>,
     shares: PriorityShares,
     /// Who waited when that was last reckoned, and when it was.
     waiting: (Backlog, Timestamp),
     /// Who waited for something else.
-    apart: u64,
+    blocked: u64,
     /// Nothing is taken until the next look.
-    still: bool,
+    stalled: bool,
     /// Jobs taken in a second when there are enough of them. None until something was taken.
     pace: Option<f64>,
     /// Jobs whose senders were told to come back, and when they were counted.
@@ -58,18 +58,18 @@ pub struct Meter {
 }
 
 impl Meter {
-    pub fn observe(&mut self, now: Timestamp, look: &Look) {
-        let Look { waiting, apart, still, taken, shares } = *look;
-        let is_busy = !still && waiting.iter().any(|jobs| *jobs > 0);
+    pub fn observe(&mut self, now: Timestamp, look: &QueueSample) {
+        let QueueSample { waiting, blocked, stalled, served, shares } = *look;
+        let is_busy = !stalled && waiting.iter().any(|jobs| *jobs > 0);
         // A count that went back began anew.
-        if let Some(new) = self.taken.and_then(|before| taken.checked_sub(before)) {
+        if let Some(new) = self.served.and_then(|before| served.checked_sub(before)) {
             self.measure(now, new, self.was_busy && is_busy);
         }
         // One that went back may have been missed this time, and is not the count to go on from.
-        let went_back = self.taken.is_some_and(|before| taken < before);
-        self.taken = (!went_back).then_some(taken);
+        let went_back = self.served.is_some_and(|before| served < before);
+        self.served = (!went_back).then_some(served);
         (self.looked_at, self.was_busy, self.shares) = (now, is_busy, shares);
-        (self.waiting, self.apart, self.still) = ((Backlog::of(waiting), now), apart, still);
+        (self.waiting, self.blocked, self.stalled) = ((Backlog::of(waiting), now), blocked, stalled);
     }
 
     /// So many were taken since the last look; `busy` if somebody waited for a turn all the time.
@@ -93,8 +93,8 @@ impl Meter {
         };
     }
 
-    /// Where jobs take longer than the pace looks back, that nothing was taken for a while is no standstill: it only says that
-    /// there is no more than one turn in such a while.
+    /// With jobs longer than the window of the pace, a quiet span is no standstill: no claim for t seconds bounds the pace by
+    /// 1/t, not by 0.
     fn at_least(&self, now: Timestamp) -> f64 {
         let quiet = now.since(self.moved_at).as_secs_f64();
         if quiet > MEMORY_S { 1.0 / quiet } else { 0.0 }
@@ -104,7 +104,7 @@ impl Meter {
     pub fn stand_still(&mut self, now: Timestamp) {
         self.waiting = (self.backlog(now), now);
         // What is taken from here to the next look is no measure of the pace.
-        (self.still, self.taken) = (true, None);
+        (self.stalled, self.served) = (true, None);
     }
 
     pub fn admit(&mut self, now: Timestamp, priority: Priority, jobs: u64) {
@@ -115,7 +115,7 @@ impl Meter {
 
     /// How many wait now, for whatever it is, as far as can be told.
     pub fn waiting(&self, now: Timestamp) -> u64 {
-        self.backlog(now).total().round() as u64 + self.apart
+        self.backlog(now).total().round() as u64 + self.blocked
     }
 
     /// How long one more job of this priority will wait. None if nobody knows.
@@ -147,7 +147,7 @@ impl Meter {
     /// An empty queue stays empty: time in which nobody waited is no work done ahead.
     fn backlog(&self, now: Timestamp) -> Backlog {
         let (mut waiting, reckoned_at) = self.waiting;
-        let pace = self.pace.filter(|_| !self.still).unwrap_or(0.0);
+        let pace = self.pace.filter(|_| !self.stalled).unwrap_or(0.0);
         waiting.drain(pace * now.since(reckoned_at).as_secs_f64(), self.shares);
         waiting
     }
@@ -165,18 +165,18 @@ mod tests {
         Timestamp::from_millis(millis)
     }
 
-    fn look(waiting: u64, taken: u64) -> Look {
-        Look { waiting: [0, 0, waiting, 0], taken, ..Look::default() }
+    fn look(waiting: u64, served: u64) -> QueueSample {
+        QueueSample { waiting: [0, 0, waiting, 0], served, ..QueueSample::default() }
     }
 
     /// Looked at every half second; `arrive` and `take` are jobs a second.
     fn after(seconds: i64, arrive: u64, take: u64) -> Meter {
-        let (mut meter, mut waiting, mut taken) = (Meter::default(), 0, 0);
+        let (mut meter, mut waiting, mut served) = (Meter::default(), 0, 0);
         for tick in 1..=seconds * 2 {
             waiting += arrive / 2;
             let gone = waiting.min(take / 2);
-            (waiting, taken) = (waiting - gone, taken + gone);
-            meter.observe(at(tick * 500), &look(waiting, taken));
+            (waiting, served) = (waiting - gone, served + gone);
+            meter.observe(at(tick * 500), &look(waiting, served));
         }
         meter
     }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn what_waits_for_something_else_slows_nobody_down() {
         let mut meter = after(30, 100, 100);
-        let idle = Look { apart: 1, ..look(0, 3_000) };
+        let idle = QueueSample { blocked: 1, ..look(0, 3_000) };
         for tick in 61..=1_300 {
             meter.observe(at(tick * 500), &idle);
         }
@@ -277,7 +277,7 @@ mod tests {
     fn where_nobody_is_there_what_waits_stays_and_the_pace_is_kept() {
         let mut meter = after(30, 1_000, 100);
         for tick in 61..=400 {
-            meter.observe(at(tick * 500), &Look { still: true, ..look(27_000, 3_000) });
+            meter.observe(at(tick * 500), &QueueSample { stalled: true, ..look(27_000, 3_000) });
         }
         let now = at(200_000);
         assert_eq!(meter.wait(now, Priority::Default).map(|wait| wait.as_secs()), Some(270));
@@ -290,11 +290,11 @@ mod tests {
     #[test]
     fn what_is_taken_rarely_is_not_taken_never() {
         let mut meter = after(5, 100, 100);
-        let mut taken = 500;
+        let mut served = 500;
         // All slots are taken all the time, and one becomes free every half minute.
         for tick in 11..=1_200 {
-            taken += u64::from(tick % 60 == 0);
-            meter.observe(at(tick * 500), &look(2, taken));
+            served += u64::from(tick % 60 == 0);
+            meter.observe(at(tick * 500), &look(2, served));
             let wait = meter.wait(at(tick * 500), Priority::Default).unwrap();
             assert!(wait <= Duration::from_secs(60), "{wait:?} for two at tick {tick}: {meter:?}");
         }

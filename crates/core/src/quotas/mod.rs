@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use admission::{Limited, LimitedBy, Room};
-pub use meter::{Look, Meter};
+pub use meter::{Meter, QueueSample};
 
 use crate::ids::{PoolName, TenantId};
 use crate::lane::Priority;

@@ -92,21 +92,21 @@ fn the_less_urgent_are_refused_first() {
     }
     assert_eq!(open, [4, 3, 3, 2, 2, 1, 1, 0]);
     let mut meter = Meter::default();
-    meter.observe(now, &Look { waiting: [0, 0, 8, 0], ..Look::default() });
+    meter.observe(now, &QueueSample { waiting: [0, 0, 8, 0], ..QueueSample::default() });
     let pool = PoolName::from("gpu");
     let to = |priority, meter: &mut Meter| ceilings.admit_to(&pool, priority, meter, now, || false);
     assert_eq!(to(Priority::Default, &mut meter), Ok(()));
     assert_eq!(limited(to(Priority::Low, &mut meter)), LimitedBy::Ceiling);
     meter.admit(now, Priority::Default, 1);
     assert_eq!(limited(to(Priority::Default, &mut meter)), LimitedBy::Ceiling);
-    meter.observe(now, &Look { apart: 9, ..Look::default() });
+    meter.observe(now, &QueueSample { blocked: 9, ..QueueSample::default() });
     assert_eq!(limited(to(Priority::Default, &mut meter)), LimitedBy::Ceiling, "whatever they wait for");
     assert_eq!(ceilings.admit_to(&"other".into(), Priority::Low, &mut meter, now, || false), Ok(()));
 }
 
 /// A pool that takes 100 jobs a second.
-fn look(waiting: [u64; 4], second: i64) -> Look {
-    Look { waiting, taken: u64::try_from(second).unwrap() * 100, ..Look::default() }
+fn look(waiting: [u64; 4], second: i64) -> QueueSample {
+    QueueSample { waiting, served: u64::try_from(second).unwrap() * 100, ..QueueSample::default() }
 }
 
 #[test]

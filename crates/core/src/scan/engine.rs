@@ -7,7 +7,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::Regex;
 
 use super::checks;
-use super::finding::Kind;
+use super::finding::FindingKind;
 use super::rules::{self, Find, Probe};
 use super::select::Selection;
 
@@ -20,23 +20,23 @@ pub(super) enum RuleId {
 
 /// What the receiver of a match wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum AfterMatch {
     Go,
     /// Nothing more of this rule.
     Enough,
     Stop,
 }
 
-pub(super) type Sink<'a> = &'a mut dyn FnMut(RuleId, Range<usize>) -> Next;
+pub(super) type Sink<'a> = &'a mut dyn FnMut(RuleId, Range<usize>) -> AfterMatch;
 
-pub(super) struct Rule {
+pub(super) struct ScanRule {
     pub(super) name: Arc<str>,
-    pub(super) kind: Kind,
+    pub(super) kind: FindingKind,
     /// A looser rule gives way to a stricter one that found the same thing.
     pub(super) loose: bool,
 }
 
-struct Compiled {
+struct CompiledProbe {
     probe: &'static Probe,
     rule: usize,
     /// Anchored at its start; absent for probes written in code.
@@ -44,9 +44,9 @@ struct Compiled {
 }
 
 /// The built-in rules, ready to run.
-pub(super) struct Builtin {
-    rules: Vec<Rule>,
-    probes: Vec<Compiled>,
+pub(super) struct BuiltinRules {
+    rules: Vec<ScanRule>,
+    probes: Vec<CompiledProbe>,
     keywords: AhoCorasick,
     /// The probes that each keyword wakes.
     wakes: Vec<Vec<usize>>,
@@ -54,16 +54,16 @@ pub(super) struct Builtin {
     numbers: Vec<(usize, &'static rules::Numbers)>,
 }
 
-impl Builtin {
+impl BuiltinRules {
     /// The tables are part of the program: a fault in one is a fault of the build, and any test meets it.
     pub(super) fn compile() -> Self {
-        let mut rules: Vec<Rule> = Vec::new();
+        let mut rules: Vec<ScanRule> = Vec::new();
         let mut probes = Vec::new();
         for probe in rules::probes() {
             let rule = rule_index(&mut rules, probe.rule, probe.kind, probe.loose);
-            probes.push(Compiled { probe, rule, regex: pattern(probe.find).map(|pattern| anchored(&pattern)) });
+            probes.push(CompiledProbe { probe, rule, regex: pattern(probe.find).map(|pattern| anchored(&pattern)) });
         }
-        let numbers = rules::NUMBERS.iter().map(|n| (rule_index(&mut rules, n.rule, Kind::Pii, false), n)).collect();
+        let numbers = rules::NUMBERS.iter().map(|n| (rule_index(&mut rules, n.rule, FindingKind::Pii, false), n)).collect();
         let (words, wakes) = keyword_table(&probes);
         let keywords = AhoCorasick::builder()
             .ascii_case_insensitive(true)
@@ -74,7 +74,7 @@ impl Builtin {
         Self { rules, probes, keywords, wakes, numbers }
     }
 
-    pub(super) fn rules(&self) -> std::slice::Iter<'_, Rule> {
+    pub(super) fn rules(&self) -> std::slice::Iter<'_, ScanRule> {
         self.rules.iter()
     }
 
@@ -100,14 +100,14 @@ fn anchored(pattern: &str) -> Regex {
     Regex::new(&format!(r"\A(?:{pattern})")).expect("a built-in pattern compiles")
 }
 
-fn rule_index(rules: &mut Vec<Rule>, name: &str, kind: Kind, loose: bool) -> usize {
+fn rule_index(rules: &mut Vec<ScanRule>, name: &str, kind: FindingKind, loose: bool) -> usize {
     rules.iter().position(|rule| &*rule.name == name).unwrap_or_else(|| {
-        rules.push(Rule { name: name.into(), kind, loose });
+        rules.push(ScanRule { name: name.into(), kind, loose });
         rules.len() - 1
     })
 }
 
-fn keyword_table(probes: &[Compiled]) -> (Vec<&'static str>, Vec<Vec<usize>>) {
+fn keyword_table(probes: &[CompiledProbe]) -> (Vec<&'static str>, Vec<Vec<usize>>) {
     let mut table = std::collections::BTreeMap::<&str, Vec<usize>>::new();
     for (index, compiled) in probes.iter().enumerate() {
         for keyword in compiled.probe.keywords {
@@ -117,7 +117,7 @@ fn keyword_table(probes: &[Compiled]) -> (Vec<&'static str>, Vec<Vec<usize>>) {
     table.into_iter().unzip()
 }
 
-impl Compiled {
+impl CompiledProbe {
     /// The span of a match whose keyword stands at `at`.
     fn find(&self, text: &str, at: usize) -> Option<Range<usize>> {
         let span = match (&self.regex, self.probe.find) {
@@ -137,7 +137,7 @@ impl Compiled {
 }
 
 /// Shows every match of the selected rules to `sink`, in no particular order.
-pub(super) fn walk(builtin: &Builtin, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
+pub(super) fn walk(builtin: &BuiltinRules, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
     if selection.any_builtin() {
         walk_keywords(builtin, selection, text, sink)?;
         walk_numbers(builtin, selection, text, sink)?;
@@ -145,9 +145,9 @@ pub(super) fn walk(builtin: &Builtin, selection: &Selection, text: &str, sink: S
     if selection.any_user() { walk_user(selection, text, sink) } else { ControlFlow::Continue(()) }
 }
 
-fn walk_keywords(builtin: &Builtin, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
+fn walk_keywords(builtin: &BuiltinRules, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
     // A probe resumes after its last match; one that is done never does.
-    let asleep = |p: &Compiled| if selection.has(RuleId::Builtin(p.rule)) { 0 } else { usize::MAX };
+    let asleep = |p: &CompiledProbe| if selection.has(RuleId::Builtin(p.rule)) { 0 } else { usize::MAX };
     let mut resume: Vec<usize> = builtin.probes.iter().map(asleep).collect();
     for hit in builtin.keywords.find_overlapping_iter(text) {
         for &index in &builtin.wakes[hit.pattern().as_usize()] {
@@ -158,22 +158,22 @@ fn walk_keywords(builtin: &Builtin, selection: &Selection, text: &str, sink: Sin
             let Some(span) = compiled.find(text, hit.start()) else { continue };
             resume[index] = span.end;
             match sink(RuleId::Builtin(compiled.rule), span) {
-                Next::Go => {}
-                Next::Enough => resume[index] = usize::MAX,
-                Next::Stop => return ControlFlow::Break(()),
+                AfterMatch::Go => {}
+                AfterMatch::Enough => resume[index] = usize::MAX,
+                AfterMatch::Stop => return ControlFlow::Break(()),
             }
         }
     }
     ControlFlow::Continue(())
 }
 
-fn walk_numbers(builtin: &Builtin, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
+fn walk_numbers(builtin: &BuiltinRules, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
     for (rule, numbers) in &builtin.numbers {
         if !selection.has(RuleId::Builtin(*rule)) {
             continue;
         }
         let mut spans = rules::number_spans(numbers, text);
-        if let ControlFlow::Break(Next::Stop) = feed(RuleId::Builtin(*rule), &mut spans, sink) {
+        if let ControlFlow::Break(AfterMatch::Stop) = feed(RuleId::Builtin(*rule), &mut spans, sink) {
             return ControlFlow::Break(());
         }
     }
@@ -183,7 +183,7 @@ fn walk_numbers(builtin: &Builtin, selection: &Selection, text: &str, sink: Sink
 fn walk_user(selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
     for index in selection.user.awake(text).filter(|index| selection.has(RuleId::User(*index))) {
         let mut spans = selection.user.rule(index).regex.find_iter(text).map(|found| found.range());
-        if let ControlFlow::Break(Next::Stop) = feed(RuleId::User(index), &mut spans, sink) {
+        if let ControlFlow::Break(AfterMatch::Stop) = feed(RuleId::User(index), &mut spans, sink) {
             return ControlFlow::Break(());
         }
     }
@@ -191,10 +191,10 @@ fn walk_user(selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<(
 }
 
 /// Breaks with the answer that ended it.
-fn feed(rule: RuleId, spans: &mut dyn Iterator<Item = Range<usize>>, sink: Sink<'_>) -> ControlFlow<Next> {
+fn feed(rule: RuleId, spans: &mut dyn Iterator<Item = Range<usize>>, sink: Sink<'_>) -> ControlFlow<AfterMatch> {
     for span in spans {
         match sink(rule, span) {
-            Next::Go => {}
+            AfterMatch::Go => {}
             end => return ControlFlow::Break(end),
         }
     }

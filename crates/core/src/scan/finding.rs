@@ -12,14 +12,14 @@ const HASH_BYTES: usize = 16;
 /// Ordered by how much it matters when two findings share a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FindingKind {
     Secrets,
     Pii,
     Injection,
     Pattern,
 }
 
-impl Kind {
+impl FindingKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Secrets => "secrets",
@@ -33,7 +33,7 @@ impl Kind {
 /// One place in a text. It never holds the text itself, so it may be stored, logged and shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    pub kind: Kind,
+    pub kind: FindingKind,
     pub rule: Arc<str>,
     /// In bytes of the scanned text.
     pub offset: usize,
@@ -50,7 +50,7 @@ impl Finding {
 
 /// All that one scan found, by offset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ScanReport {
     pub findings: Vec<Finding>,
     /// There was more than a report holds. Redacting by it would leave the rest in place: hold the text back instead.
     pub truncated: bool,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::decode::View;
-use super::engine::{Builtin, Next, RuleId};
-use super::finding::{Finding, FindingKey, Kind, Report};
+use super::engine::{AfterMatch, BuiltinRules, RuleId};
+use super::finding::{Finding, FindingKey, FindingKind, ScanReport};
 use super::select::Selection;
 
 const PER_RULE_MAX: usize = 32;
@@ -15,14 +15,14 @@ const IN_ALL_MAX: usize = 256;
 /// One match, in raw bytes.
 struct Match {
     span: Range<usize>,
-    kind: Kind,
+    kind: FindingKind,
     loose: bool,
     rule: RuleId,
     hash: String,
 }
 
 /// Takes matches as they come and keeps a bounded number of them.
-pub(super) struct Collector<'a> {
+pub(super) struct MatchCollector<'a> {
     key: &'a FindingKey,
     /// Per rule in the view at hand: a secret that stands in two views must not count twice.
     in_view: BTreeMap<RuleId, usize>,
@@ -31,7 +31,7 @@ pub(super) struct Collector<'a> {
     truncated: bool,
 }
 
-impl<'a> Collector<'a> {
+impl<'a> MatchCollector<'a> {
     pub(super) fn new(key: &'a FindingKey) -> Self {
         Self { key, in_view: BTreeMap::new(), found: BTreeMap::new(), truncated: false }
     }
@@ -40,18 +40,18 @@ impl<'a> Collector<'a> {
         self.in_view.clear();
     }
 
-    pub(super) fn take(&mut self, rule: RuleId, view: &View<'_>, span: Range<usize>) -> Next {
+    pub(super) fn take(&mut self, rule: RuleId, view: &View<'_>, span: Range<usize>) -> AfterMatch {
         let count = self.in_view.entry(rule).or_default();
         if *count == PER_RULE_MAX {
             self.truncated = true;
-            return Next::Enough;
+            return AfterMatch::Enough;
         }
         *count += 1;
         let hash = self.key.hash(&view.text()[span.clone()]);
         let raw = view.raw(span);
         self.forget_torn(rule, &raw);
         self.found.insert((rule, raw.start, raw.end), hash);
-        Next::Go
+        AfterMatch::Go
     }
 
     /// A raw match may start inside an escape: `nann@…` where the text has `\nann@…`. The decoded view then shows where it
@@ -64,11 +64,11 @@ impl<'a> Collector<'a> {
         }
     }
 
-    pub(super) fn report(self, builtin: &Builtin, selection: &Selection) -> Report {
+    pub(super) fn report(self, builtin: &BuiltinRules, selection: &Selection) -> ScanReport {
         let rules: Vec<_> = builtin.rules().collect();
         let describe = |rule| match rule {
             RuleId::Builtin(index) => (rules[index].kind, rules[index].loose),
-            RuleId::User(_) => (Kind::Pattern, false),
+            RuleId::User(_) => (FindingKind::Pattern, false),
         };
         let matches = self.found.into_iter().map(|((rule, start, end), hash)| {
             let (kind, loose) = describe(rule);
@@ -91,14 +91,14 @@ impl<'a> Collector<'a> {
             let Match { span, kind, rule, hash, .. } = found;
             kept.push(Finding { kind, rule: name(rule), offset: span.start, length: span.len(), hash });
         }
-        Report { findings: kept, truncated }
+        ScanReport { findings: kept, truncated }
     }
 }
 
 /// Joins overlapping matches of one kind: the better rule names the whole of both. Patterns of a user are joined only with
 /// themselves, since each was asked for by name.
 fn resolve(mut matches: Vec<Match>) -> Vec<Match> {
-    let class = |m: &Match| (m.kind, (m.kind == Kind::Pattern).then_some(m.rule));
+    let class = |m: &Match| (m.kind, (m.kind == FindingKind::Pattern).then_some(m.rule));
     matches.sort_by_key(|m| (class(m), m.span.start, m.span.end));
     let mut joined: Vec<Match> = Vec::new();
     for next in matches {

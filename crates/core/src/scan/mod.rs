@@ -24,16 +24,16 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-pub use finding::{Finding, FindingKey, Kind, Report};
+pub use finding::{Finding, FindingKey, FindingKind, ScanReport};
 pub use redact::redact;
 pub use select::{Selection, UnknownScanner};
 pub use user::{PatternError, PatternFault, UserPattern};
 
-use engine::Builtin;
-use merge::Collector;
+use engine::BuiltinRules;
+use merge::MatchCollector;
 use user::UserSet;
 
-static BUILTIN: LazyLock<Builtin> = LazyLock::new(Builtin::compile);
+static BUILTIN: LazyLock<BuiltinRules> = LazyLock::new(BuiltinRules::compile);
 static PLAIN: LazyLock<Scanners> = LazyLock::new(|| Scanners { builtin: &BUILTIN, user: Arc::default() });
 
 /// Redacting may lay bare what the first scan could not see (a token glued to another one). Text that still hits after this
@@ -50,7 +50,7 @@ pub struct Unreadable {
 
 /// The built-in rules, and with them the patterns of one policy.
 pub struct Scanners {
-    builtin: &'static Builtin,
+    builtin: &'static BuiltinRules,
     user: Arc<UserSet>,
 }
 
@@ -86,12 +86,12 @@ impl Scanners {
     /// Whether anything selected is in the text.
     pub fn hits(&self, selection: &Selection, text: &str) -> bool {
         decode::views(text)
-            .any(|view| engine::walk(self.builtin, selection, view.text(), &mut |_, _| engine::Next::Stop).is_break())
+            .any(|view| engine::walk(self.builtin, selection, view.text(), &mut |_, _| engine::AfterMatch::Stop).is_break())
     }
 
     /// Where it is.
-    pub fn scan(&self, selection: &Selection, text: &str, key: &FindingKey) -> Report {
-        let mut collector = Collector::new(key);
+    pub fn scan(&self, selection: &Selection, text: &str, key: &FindingKey) -> ScanReport {
+        let mut collector = MatchCollector::new(key);
         for view in decode::views(text) {
             collector.begin_view();
             // A collector never stops the walk: it drops what is over its limits and says so in the report.
@@ -101,14 +101,14 @@ impl Scanners {
     }
 
     /// As [`scan`](Self::scan), for content that may not be text at all.
-    pub fn scan_bytes(&self, selection: &Selection, content: &[u8], key: &FindingKey) -> Result<Report, Unreadable> {
+    pub fn scan_bytes(&self, selection: &Selection, content: &[u8], key: &FindingKey) -> Result<ScanReport, Unreadable> {
         let text = std::str::from_utf8(content).map_err(|e| Unreadable { offset: e.valid_up_to() })?;
         Ok(self.scan(selection, text, key))
     }
 
     /// The text without what was found in it, or nothing if that cannot be promised: the report is incomplete, the JSON
     /// would break, or what remains still hits. The caller then holds the whole text back.
-    pub fn redact(&self, selection: &Selection, text: &str, report: &Report, key: &FindingKey) -> Option<String> {
+    pub fn redact(&self, selection: &Selection, text: &str, report: &ScanReport, key: &FindingKey) -> Option<String> {
         if report.truncated {
             return None;
         }

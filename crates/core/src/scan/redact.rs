@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use super::decode;
-use super::finding::{Finding, Kind};
+use super::finding::{Finding, FindingKind};
 
 /// The text with `[REDACTED:<rule>]` in the place of each finding. JSON stays JSON: only the insides of strings and whole
 /// numbers are replaced, never quotes, brackets or half an escape. Nothing if that fails, or if a finding does not lie in
@@ -29,7 +29,7 @@ fn is_json(text: &str) -> bool {
 #[derive(Clone, Debug)]
 struct Cut {
     span: Range<usize>,
-    kind: Kind,
+    kind: FindingKind,
     rule: Arc<str>,
     /// Stands for a bare JSON value, which must become a string.
     quoted: bool,

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use super::engine::{Builtin, RuleId};
-use super::finding::Kind;
+use super::engine::{BuiltinRules, RuleId};
+use super::finding::FindingKind;
 use super::user::UserSet;
 
 /// Names that stand for many rules.
-pub(super) const GROUPS: [(&str, Kind); 4] =
-    [("secrets", Kind::Secrets), ("pii", Kind::Pii), ("injection", Kind::Injection), ("patterns", Kind::Pattern)];
+pub(super) const GROUPS: [(&str, FindingKind); 4] = [
+    ("secrets", FindingKind::Secrets),
+    ("pii", FindingKind::Pii),
+    ("injection", FindingKind::Injection),
+    ("patterns", FindingKind::Pattern),
+];
 
 /// Rules to look for. It keeps the patterns it was made from, so it cannot be used with the wrong ones.
 #[derive(Clone)]
@@ -19,7 +23,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    pub(super) fn none(builtin: &Builtin, user: &Arc<UserSet>) -> Self {
+    pub(super) fn none(builtin: &BuiltinRules, user: &Arc<UserSet>) -> Self {
         Self {
             builtin: vec![false; builtin.rules().len()].into(),
             user: Arc::clone(user),
@@ -28,7 +32,7 @@ impl Selection {
     }
 
     /// Says whether there is anything of that name.
-    pub(super) fn add(&mut self, builtin: &Builtin, name: &str) -> bool {
+    pub(super) fn add(&mut self, builtin: &BuiltinRules, name: &str) -> bool {
         if let Some((_, kind)) = GROUPS.iter().find(|(group, _)| *group == name) {
             self.add_kind(builtin, *kind);
             return true;
@@ -41,8 +45,8 @@ impl Selection {
         true
     }
 
-    fn add_kind(&mut self, builtin: &Builtin, kind: Kind) {
-        if kind == Kind::Pattern {
+    fn add_kind(&mut self, builtin: &BuiltinRules, kind: FindingKind) {
+        if kind == FindingKind::Pattern {
             self.chosen.fill(true);
         }
         for (on, rule) in self.builtin.iter_mut().zip(builtin.rules()) {

@@ -24,11 +24,13 @@ mod turn;
 
 pub use load::load;
 pub use orders::{BackfillRefused, Unsettled};
-pub use row::{Backfill, Outcome, Schedule, Series, Slot, SlotKey, Target};
-pub use spec::{DagWork, GRACE_MS_DEFAULT, JobWork, MISFIRE_WINDOW_MS_DEFAULT, Misfire, Overlap, QUEUE_MAX, Spec, Work};
+pub use row::{Backfill, Schedule, Series, Slot, SlotKey, SlotOutcome, Target};
+pub use spec::{
+    DagWork, GRACE_MS_DEFAULT, JobWork, MISFIRE_WINDOW_MS_DEFAULT, Misfire, Overlap, QUEUE_MAX, ScheduledWork, Spec,
+};
 pub use start::{Begin, RunAsk};
 pub use timing::{Count, Rhythm, Timetable};
-pub use turn::{News, Turn};
+pub use turn::{ScheduleDecision, ScheduleNews};
 
 /// The JSON Schema of schedule files, for editors.
 pub const SCHEMA: &str = include_str!("../../schedules.schema.json");

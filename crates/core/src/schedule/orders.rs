@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::turn::{Step, Turn, Why};
+use super::turn::{GivenUp, ScheduleDecision, ScheduleStep};
 use super::{
-    BACKFILL_CONCURRENCY_MAX, BACKFILL_SLOTS_MAX, BACKFILLS_MAX, Backfill, Count, Outcome, Overlap, Schedule, Series,
-    SlotKey, Spec, Timetable,
+    BACKFILL_CONCURRENCY_MAX, BACKFILL_SLOTS_MAX, BACKFILLS_MAX, Backfill, Count, Overlap, Schedule, Series, SlotKey,
+    SlotOutcome, Spec, Timetable,
 };
 use crate::clock_guard::stamped_ahead;
 use crate::request::Caller;
@@ -60,21 +60,21 @@ impl Schedule {
             backfills: Vec::new(),
             spec,
         };
-        Step::new(&schedule, now).finish().schedule
+        ScheduleStep::new(&schedule, now).finish().schedule
     }
 
     /// Does as another spec says from now on. Times that are decided stay decided; if the spec means other times, those up
     /// to now that are not lapse. `None` if it says the same already.
-    pub fn apply(&self, spec: Spec, caller: &Caller, now: Timestamp) -> Result<Option<Turn>, Unsettled> {
+    pub fn apply(&self, spec: Spec, caller: &Caller, now: Timestamp) -> Result<Option<ScheduleDecision>, Unsettled> {
         if spec == self.spec {
             return Ok(None);
         }
         self.settled()?;
-        let mut step = Step::new(self, now);
+        let mut step = ScheduleStep::new(self, now);
         if self.paused_at.is_some() {
-            step.lapse_until_now(Why::Paused);
+            step.lapse_until_now(GivenUp::Paused);
         } else if !spec.means_the_times_of(&self.spec) {
-            step.lapse_until_now(Why::Changed);
+            step.lapse_until_now(GivenUp::Changed);
         }
         if spec.paused != self.spec.paused {
             step.next.paused_at = spec.paused.then_some(now);
@@ -89,26 +89,26 @@ impl Schedule {
     }
 
     /// Nothing starts by itself from now on: neither its own times nor backfills. `None` if it is paused.
-    pub fn pause(&self, now: Timestamp) -> Option<Turn> {
-        let mut step = self.paused_at.is_none().then(|| Step::new(self, now))?;
+    pub fn pause(&self, now: Timestamp) -> Option<ScheduleDecision> {
+        let mut step = self.paused_at.is_none().then(|| ScheduleStep::new(self, now))?;
         step.next.paused_at = Some(now);
         Some(step.finish())
     }
 
     /// Goes on. The times that fell into the pause are not made up for; one slot says how many they were.
-    pub fn resume(&self, now: Timestamp) -> Option<Turn> {
+    pub fn resume(&self, now: Timestamp) -> Option<ScheduleDecision> {
         self.paused_at?;
-        let mut step = Step::new(self, now);
-        step.lapse_until_now(Why::Paused);
+        let mut step = ScheduleStep::new(self, now);
+        step.lapse_until_now(GivenUp::Paused);
         step.next.paused_at = None;
         Some(step.finish())
     }
 
     /// A clock that was ahead decided times that have yet to come. They come again at the right time, in a series of their own: the
     /// slots of the others stay as they are. `None` if it decided none of them.
-    pub fn bring_back(&self, right: Timestamp) -> Option<Turn> {
+    pub fn bring_back(&self, right: Timestamp) -> Option<ScheduleDecision> {
         stamped_ahead(self.done_until, right)?;
-        let mut step = Step::new(self, right);
+        let mut step = ScheduleStep::new(self, right);
         step.next.done_until = right;
         step.next.catching_up = None;
         step.next.brought_back += 1;
@@ -117,8 +117,8 @@ impl Schedule {
     }
 
     /// Starts out of turn, paused or not. It waits in line with the schedule's own times as the overlap says.
-    pub fn trigger(&self, now: Timestamp) -> Turn {
-        let mut step = Step::new(self, now);
+    pub fn trigger(&self, now: Timestamp) -> ScheduleDecision {
+        let mut step = ScheduleStep::new(self, now);
         let after = |last: Timestamp| Timestamp::from_millis(last.as_millis() + 1);
         let nominal = self.triggered_at.map_or(now, |last| now.max(after(last)));
         let (outcome, reason) = step.place_in_line(nominal);
@@ -128,7 +128,7 @@ impl Schedule {
     }
 
     /// Makes up for the times of a span, both ends included, whatever `start_at` and `end_at` say.
-    pub fn backfill(&self, ask: Backfill, now: Timestamp) -> Result<Turn, BackfillRefused> {
+    pub fn backfill(&self, ask: Backfill, now: Timestamp) -> Result<ScheduleDecision, BackfillRefused> {
         if ask.done_until >= ask.until {
             return Err(BackfillRefused::Backwards);
         }
@@ -153,34 +153,34 @@ impl Schedule {
             Count::Exactly(count) if count <= BACKFILL_SLOTS_MAX as u64 => {}
             count => return Err(BackfillRefused::TooMany(count)),
         }
-        let mut step = Step::new(self, now);
+        let mut step = ScheduleStep::new(self, now);
         step.next.backfills.push(ask);
         Ok(step.finish())
     }
 
     /// Starts no more of a backfill. What it started goes on. `None` if there is no such backfill.
-    pub fn cancel_backfill(&self, id: &str, now: Timestamp) -> Option<Turn> {
+    pub fn cancel_backfill(&self, id: &str, now: Timestamp) -> Option<ScheduleDecision> {
         let at = self.backfills.iter().position(|backfill| *backfill.id == *id)?;
-        let mut step = Step::new(self, now);
+        let mut step = ScheduleStep::new(self, now);
         step.next.backfills.remove(at);
         let series = self.backfills[at].series();
         // What it started is still waited for where only one at a time may be at work.
         let is_awaited = step.is_one_at_a_time();
-        step.next.open.retain(|slot| is_awaited || slot.key.series != series || slot.outcome == Outcome::Due);
+        step.next.open.retain(|slot| is_awaited || slot.key.series != series || slot.outcome == SlotOutcome::Due);
         Some(step.finish())
     }
 
     /// Its last turn. What waits is not started any more; what was started goes on.
-    pub fn retire(&self, now: Timestamp) -> Result<Turn, Unsettled> {
+    pub fn retire(&self, now: Timestamp) -> Result<ScheduleDecision, Unsettled> {
         self.settled()?;
-        let mut step = Step::new(self, now);
+        let mut step = ScheduleStep::new(self, now);
         step.skip_queued("the schedule was removed");
         Ok(step.finish())
     }
 
     /// What is due was made of this spec and must be begun with it.
     fn settled(&self) -> Result<(), Unsettled> {
-        let due = self.open.iter().any(|slot| slot.outcome == Outcome::Due);
+        let due = self.open.iter().any(|slot| slot.outcome == SlotOutcome::Due);
         if due { Err(Unsettled) } else { Ok(()) }
     }
 

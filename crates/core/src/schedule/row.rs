@@ -126,7 +126,7 @@ pub struct SlotKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     pub key: SlotKey,
-    pub outcome: Outcome,
+    pub outcome: SlotOutcome,
     /// In words, where the outcome alone does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Arc<str>>,
@@ -138,7 +138,7 @@ pub struct Slot {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Outcome {
+pub enum SlotOutcome {
     /// Decided: its target is to be started.
     Due,
     /// Its target is there.
@@ -153,7 +153,7 @@ pub enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl SlotOutcome {
     pub const ALL: [Self; 6] = [Self::Due, Self::Started, Self::Queued, Self::Skipped, Self::Missed, Self::Refused];
 
     pub const fn as_str(self) -> &'static str {

@@ -41,7 +41,7 @@ pub struct Spec {
     pub queue: u32,
     /// Whether it begins paused.
     pub paused: bool,
-    pub work: Work,
+    pub work: ScheduledWork,
 }
 
 impl Spec {
@@ -110,7 +110,7 @@ words!(
 /// What each time starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum ScheduledWork {
     Job(JobWork),
     Dag(DagWork),
 }

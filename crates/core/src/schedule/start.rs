@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::template::Scope;
+use super::template::TemplateScope;
 use super::timing::write_in;
-use super::{DagWork, JobWork, Outcome, Schedule, Slot, SlotKey, Spec, Target, Timetable, Work};
+use super::{DagWork, JobWork, Schedule, ScheduledWork, Slot, SlotKey, SlotOutcome, Spec, Target, Timetable};
 use crate::ids::{JobId, RunId};
 use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::time::Timestamp;
@@ -41,13 +41,13 @@ impl Schedule {
     /// What is due and may still have to be begun. A slot that waits since before `keep` is left out: what it had started
     /// may be forgotten already, and would be started again.
     pub fn unbegun(&self, now: Timestamp, keep: Duration) -> impl Iterator<Item = (&Target, Begin)> {
-        let due = self.open.iter().filter(move |slot| slot.outcome == Outcome::Due && !is_forgotten(slot, now, keep));
+        let due = self.open.iter().filter(move |slot| slot.outcome == SlotOutcome::Due && !is_forgotten(slot, now, keep));
         due.filter_map(|slot| slot.target.as_ref().map(|target| (target, self.begin_target(&slot.key, target))))
     }
 
     /// What was started and has not been seen to end.
     pub fn at_work(&self) -> impl Iterator<Item = &Target> {
-        self.open.iter().filter(|slot| slot.outcome == Outcome::Started).filter_map(|slot| slot.target.as_ref())
+        self.open.iter().filter(|slot| slot.outcome == SlotOutcome::Started).filter_map(|slot| slot.target.as_ref())
     }
 
     /// When a slot was to start. Those of backfills are late by intent.
@@ -62,13 +62,13 @@ impl Schedule {
 
     fn begin_target(&self, key: &SlotKey, target: &Target) -> Begin {
         let made = match (target, &self.spec.work) {
-            (Target::Job(id), Work::Job(work)) => self.scope(key).and_then(|scope| {
+            (Target::Job(id), ScheduledWork::Job(work)) => self.scope(key).and_then(|scope| {
                 let new = new_job(work, &scope)?;
                 let request = JobRequest::check(new, &self.caller(), || id.clone());
                 let request = request.map_err(|errors| in_words(&errors))?;
                 Ok(Begin::Job(Arc::new(request)))
             }),
-            (Target::Run(id), Work::Dag(work)) => self.scope(key).and_then(|scope| {
+            (Target::Run(id), ScheduledWork::Dag(work)) => self.scope(key).and_then(|scope| {
                 let params = scope.fill(&work.params, "params")?;
                 Json::of(&params).map_err(|error| error.in_field("params").to_string())?;
                 let DagWork { name, version, .. } = work;
@@ -79,15 +79,15 @@ impl Schedule {
         made.unwrap_or_else(|reason| Begin::Nothing(reason.into()))
     }
 
-    fn scope(&self, key: &SlotKey) -> Result<Scope, String> {
+    fn scope(&self, key: &SlotKey) -> Result<TemplateScope, String> {
         scope(&self.name, &self.spec, key)
     }
 }
 
 /// What the holes of a spec are filled with.
-pub(super) fn scope(name: &str, spec: &Spec, key: &SlotKey) -> Result<Scope, String> {
+pub(super) fn scope(name: &str, spec: &Spec, key: &SlotKey) -> Result<TemplateScope, String> {
     let nominal = write_in(&spec.time_zone, key.nominal)?;
-    Ok(Scope::new(name, &nominal, key.nominal.as_millis(), &key.series.0))
+    Ok(TemplateScope::new(name, &nominal, key.nominal.as_millis(), &key.series.0))
 }
 
 /// T-4: by now nobody can tell whether it was started.
@@ -95,7 +95,7 @@ pub(super) fn is_forgotten(slot: &Slot, now: Timestamp, keep: Duration) -> bool 
     now.since(slot.decided_at) >= keep
 }
 
-pub(super) fn new_job(work: &JobWork, scope: &Scope) -> Result<NewJob, String> {
+pub(super) fn new_job(work: &JobWork, scope: &TemplateScope) -> Result<NewJob, String> {
     let payload = scope.fill(&work.payload, "payload")?;
     let payload = Json::of(&payload).map_err(|error| error.in_field("payload").to_string())?;
     let key = work.concurrency_key.as_ref().map(|key| scope.fill_plain(key, "concurrency_key")).transpose()?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::{Schedule, SlotKey, Target, Work};
+use super::{Schedule, ScheduledWork, SlotKey, Target};
 use crate::ids::{JobId, RunId};
 use crate::time::Timestamp;
 
@@ -13,8 +13,8 @@ impl Schedule {
     pub(super) fn target(&self, key: &SlotKey) -> Target {
         let id = self.derived(key);
         match self.spec.work {
-            Work::Job(_) => Target::Job(JobId::new(format!("{}{id}", JobId::SCHEDULED_PREFIX))),
-            Work::Dag(_) => Target::Run(RunId::new(format!("{}{id}", RunId::PREFIX))),
+            ScheduledWork::Job(_) => Target::Job(JobId::new(format!("{}{id}", JobId::SCHEDULED_PREFIX))),
+            ScheduledWork::Dag(_) => Target::Run(RunId::new(format!("{}{id}", RunId::PREFIX))),
         }
     }
 

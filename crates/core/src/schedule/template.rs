@@ -7,19 +7,19 @@ use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use serde_json::Value;
 
-use crate::config::Place;
+use crate::config::SourcePosition;
 use crate::dag::pieces::{Piece, pieces};
-use crate::formula::{self, Fault, Regexes, Vocabulary, Wording};
+use crate::formula::{self, ExpressionFault, Regexes, Vocabulary, Wording};
 
 /// What expressions may name.
 pub(super) const VARIABLES: [&str; 4] = ["schedule", "nominal", "nominal_ms", "series"];
 
 /// Which time it is for.
-pub(super) struct Scope {
+pub(super) struct TemplateScope {
     values: [Box<dyn Val>; VARIABLES.len()],
 }
 
-impl Scope {
+impl TemplateScope {
     /// `nominal` is the time in words.
     pub(super) fn new(schedule: &str, nominal: &str, nominal_ms: i64, series: &str) -> Self {
         let values: [Value; 4] = [schedule.into(), nominal.into(), nominal_ms.into(), series.into()];
@@ -66,7 +66,7 @@ impl Scope {
     fn evaluate(&self, hole: &str, name: &str) -> Result<Value, String> {
         let mut regexes = Regexes::new();
         let mut expression = formula::parse(hole, wording(name)).map_err(|fault| fault.to_string())?;
-        if let Some(fault) = formula::check(&expression, wording(name), &mut regexes, &mut Names { name }).first() {
+        if let Some(fault) = formula::check(&expression, wording(name), &mut regexes, &mut NameCheck { name }).first() {
             return Err(fault.to_string());
         }
         formula::unqualify(&mut expression);
@@ -76,7 +76,7 @@ impl Scope {
     }
 }
 
-impl VariableResolver for Scope {
+impl VariableResolver for TemplateScope {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
         let number = VARIABLES.iter().position(|known| *known == variable)?;
         Some(CowVal::Borrowed(self.values[number].as_ref()))
@@ -84,16 +84,16 @@ impl VariableResolver for Scope {
 }
 
 /// Everything that is wrong with the holes of a text, wherever they are filled.
-pub(super) fn faults(text: &str, name: &str, at: Place, found: &mut Vec<(Place, Fault)>) {
+pub(super) fn faults(text: &str, name: &str, at: SourcePosition, found: &mut Vec<(SourcePosition, ExpressionFault)>) {
     let Some(parts) = pieces(text) else {
-        return found.push((at, Fault::new(unclosed(name))));
+        return found.push((at, ExpressionFault::new(unclosed(name))));
     };
     for part in parts {
         let Piece::Hole(hole) = part else { continue };
         match formula::parse(hole, wording(name)) {
             Err(fault) => found.push((at, fault)),
             Ok(expression) => {
-                let faults = formula::check(&expression, wording(name), &mut Regexes::new(), &mut Names { name });
+                let faults = formula::check(&expression, wording(name), &mut Regexes::new(), &mut NameCheck { name });
                 found.extend(faults.into_iter().map(|fault| (at, fault)));
             }
         }
@@ -116,21 +116,21 @@ fn written(value: Value) -> String {
     }
 }
 
-struct Names<'a> {
+struct NameCheck<'a> {
     name: &'a str,
 }
 
-impl Vocabulary for Names<'_> {
-    fn variable(&mut self, variable: &str) -> Result<(), Fault> {
+impl Vocabulary for NameCheck<'_> {
+    fn variable(&mut self, variable: &str) -> Result<(), ExpressionFault> {
         if VARIABLES.contains(&variable) {
             return Ok(());
         }
         let message = format!("unknown name {variable:?} in {}; it knows {}", self.name, VARIABLES.join(", "));
-        Err(Fault::unknown(message, variable, VARIABLES))
+        Err(ExpressionFault::unknown(message, variable, VARIABLES))
     }
 
-    fn field(&mut self, variable: &str, _field: &str) -> Result<(), Fault> {
+    fn field(&mut self, variable: &str, _field: &str) -> Result<(), ExpressionFault> {
         self.variable(variable)?;
-        Err(Fault::new(format!("{variable} in {} has no fields", self.name)))
+        Err(ExpressionFault::new(format!("{variable} in {} has no fields", self.name)))
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Timeouts, TopicTimeouts, keys};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Node};
-use crate::config::{ConfigError, Report, TopicMap, snapshot};
+use crate::config::yaml::{self, YamlNode};
+use crate::config::{ConfigError, ConfigReport, TopicMap, snapshot};
 use crate::limits::SPAN_MS_MAX;
 
 /// A shorter one would call attempts lost that are merely on their way to the worker.
@@ -16,7 +16,7 @@ const RUNNING_MS: RangeInclusive<u64> = 1..=SPAN_MS_MAX;
 impl Timeouts {
     /// Reads a timeouts file. `file` is the name that errors show.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let mut report = Report::new(file);
+        let mut report = ConfigReport::new(file);
         let timeouts = yaml::parse(text, &mut report).and_then(|root| read_timeouts(&root, text, &mut report));
         match timeouts {
             Some(timeouts) if report.is_clean() => Ok(timeouts),
@@ -25,7 +25,7 @@ impl Timeouts {
     }
 }
 
-fn read_timeouts(root: &Node, text: &str, report: &mut Report) -> Option<Timeouts> {
+fn read_timeouts(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Option<Timeouts> {
     read::some_entries(root, keys::FILE.name, report)?;
     let fields = Fields::of(root, &keys::FILE, report)?;
     let builtin = TopicTimeouts::default();
@@ -39,7 +39,7 @@ fn read_timeouts(root: &Node, text: &str, report: &mut Report) -> Option<Timeout
 }
 
 /// What is left out is as in `otherwise`.
-fn timeouts(node: &Node, name: &str, otherwise: TopicTimeouts, report: &mut Report) -> Option<TopicTimeouts> {
+fn timeouts(node: &YamlNode, name: &str, otherwise: TopicTimeouts, report: &mut ConfigReport) -> Option<TopicTimeouts> {
     read::some_entries(node, name, report)?;
     let fields = Fields::of(node, &keys::TIMEOUTS, report)?;
     let mut span = |key: &str, range: RangeInclusive<u64>| {

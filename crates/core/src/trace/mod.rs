@@ -3,15 +3,10 @@
 //! Ids of traces and spans follow from ids that are stored anyway. Any process can name a span that another one writes, so
 //! nothing has to be remembered between a submit and a result but the job itself.
 
-mod ids;
 mod of_job;
 mod of_run;
-mod parent;
-mod span;
 
 #[cfg(test)]
 mod tests;
 
-pub use ids::{SpanId, TraceId};
-pub use parent::{BadParent, TraceParent};
-pub use span::{Span, SpanKind, Value};
+pub use lockgate_contract::trace::{BadParent, Span, SpanId, SpanKind, SpanValue, TraceId, TraceParent};

@@ -54,13 +54,6 @@ impl Job {
     }
 }
 
-impl SpanId {
-    /// Part of another span; `what` must be told once about it.
-    pub fn within(self, what: &str) -> Self {
-        Self::of(&["part", &self.to_string(), what])
-    }
-}
-
 fn attempt_span(job: &JobId, no: u32) -> SpanId {
     SpanId::of(&["attempt", job.as_str(), &no.to_string()])
 }

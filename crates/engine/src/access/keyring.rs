@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::ids::ActorId;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{Credentials, StoreError};
+use lockgate_ports::{CredentialStore, StoreError};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -25,7 +25,7 @@ const READS_MAX: usize = 256;
 const NOTED_EVERY: Duration = Duration::from_secs(60);
 
 pub(crate) struct Keyring {
-    ring: Mutex<Ring>,
+    ring: Mutex<CredentialCache>,
     /// When a refusal was last recorded.
     noted: Mutex<BTreeMap<(CredentialId, ActorId), Timestamp>>,
     reads: Semaphore,
@@ -38,30 +38,30 @@ impl Default for Keyring {
 }
 
 #[derive(Default)]
-struct Ring {
-    found: BTreeMap<CredentialId, Known>,
-    missing: BTreeMap<CredentialId, Known>,
+struct CredentialCache {
+    found: BTreeMap<CredentialId, CachedCredential>,
+    missing: BTreeMap<CredentialId, CachedCredential>,
 }
 
 #[derive(Clone)]
-struct Known {
+struct CachedCredential {
     credential: Option<Credential>,
     read_at: Timestamp,
 }
 
-impl Known {
+impl CachedCredential {
     /// A clock that was set back would make everything look fresh for ever.
     fn age(&self, now: Timestamp) -> Duration {
         if self.read_at > now { GOOD_FOR } else { now.since(self.read_at) }
     }
 }
 
-impl Ring {
-    fn recall(&self, id: &CredentialId) -> Option<&Known> {
+impl CredentialCache {
+    fn recall(&self, id: &CredentialId) -> Option<&CachedCredential> {
         self.found.get(id).or_else(|| self.missing.get(id))
     }
 
-    fn keep(&mut self, id: &CredentialId, known: Known, now: Timestamp) {
+    fn keep(&mut self, id: &CredentialId, known: CachedCredential, now: Timestamp) {
         if known.credential.is_none() {
             self.found.remove(id);
             if self.missing.len() >= MISSING_MAX && !self.missing.contains_key(id) {
@@ -93,7 +93,7 @@ impl Keyring {
         may_look: impl FnOnce() -> Result<(), E>,
     ) -> Result<Option<Credential>, E>
     where
-        S: Credentials + ?Sized,
+        S: CredentialStore + ?Sized,
         E: From<StoreError>,
     {
         let known = self.ring.lock().recall(id).cloned();
@@ -138,7 +138,7 @@ impl Keyring {
             credential.ends_at = [credential.ends_at, ended].into_iter().flatten().min();
             credential
         });
-        ring.keep(id, Known { credential, read_at: now }, now);
+        ring.keep(id, CachedCredential { credential, read_at: now }, now);
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
     struct Stuck;
 
     #[async_trait]
-    impl Credentials for Stuck {
+    impl CredentialStore for Stuck {
         async fn add_credential(&self, _: Credential, _: AuditEntry) -> Result<bool, StoreError> {
             std::future::pending().await
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockgate_core::dag::{Dag, NodeIx, Work};
+use lockgate_core::dag::{Dag, NodeIx, NodeWork};
 use lockgate_core::ids::TenantId;
 use lockgate_core::job::Job;
 use lockgate_core::lane::{Priority, Shape};
@@ -11,8 +11,8 @@ use lockgate_core::quotas::{Limited, Quotas, Room};
 use lockgate_core::request::Caller;
 use lockgate_ports::StoreError;
 
-use super::known::{Asked, Spot};
-use super::{Ticket, asks_for_pool, too_fast, waits_in};
+use super::state::{RoomRequest, Spot};
+use super::{AdmissionTicket, asks_for_pool, too_fast, waits_in};
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -21,7 +21,7 @@ use crate::error::ApiError;
 pub(crate) struct Returning {
     pub(crate) jobs: Vec<Arc<Job>>,
     /// Keep them until the commit has answered.
-    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) tickets: Vec<AdmissionTicket>,
     pub(crate) refused: u64,
     /// Why the first of the others may not.
     pub(crate) limited: Option<Limited>,
@@ -33,7 +33,7 @@ impl Inner {
         self: &Arc<Self>,
         caller: &Caller,
         dag: &Dag,
-    ) -> Result<Result<Ticket, Limited>, ApiError> {
+    ) -> Result<Result<AdmissionTicket, Limited>, ApiError> {
         let quotas = self.config.quotas();
         let quota = quotas.of(&caller.tenant);
         let grant = self.take_tokens(caller, quota, 1).await;
@@ -50,7 +50,7 @@ impl Inner {
         tenant: &TenantId,
         dag: &Dag,
         from: &[NodeIx],
-    ) -> Result<Ticket, ApiError> {
+    ) -> Result<AdmissionTicket, ApiError> {
         let quotas = self.config.quotas();
         self.admit_nodes(&quotas, tenant, dag, from).await?.map_err(|limited| self.refused(limited))
     }
@@ -62,9 +62,9 @@ impl Inner {
         tenant: &TenantId,
         dag: &Dag,
         first: &[NodeIx],
-    ) -> Result<Result<Ticket, Limited>, StoreError> {
+    ) -> Result<Result<AdmissionTicket, Limited>, StoreError> {
         self.look_up(quotas, tenant).await?;
-        let asked = Asked {
+        let asked = RoomRequest {
             tenant,
             priority: most_urgent(dag, first),
             spots: if asks_for_pool(quotas) { self.spots_of(dag, first) } else { Vec::new() },
@@ -81,7 +81,7 @@ impl Inner {
         let routing = self.routing();
         let mut spots = BTreeMap::new();
         for node in nodes.iter().filter_map(|ix| dag.nodes.get(*ix as usize)) {
-            if let Work::Job(job) = &node.work {
+            if let NodeWork::Job(job) = &node.work {
                 let requires = job.requires.iter().map(|name| name.as_str().into()).collect();
                 let first = waits_in(&routing, Shape { requires, ..Shape::of(job.topic.clone()) });
                 spots.extend(first.into_iter().map(|spot| (spot.pool.clone(), spot)));
@@ -108,7 +108,7 @@ impl Inner {
             let mut known = self.admission.known.lock();
             for job in jobs {
                 let spots = || waits_in(&routing, job.request.shape());
-                let asked = Asked {
+                let asked = RoomRequest {
                     tenant: &tenant,
                     priority: job.request.priority.unwrap_or_default(),
                     spots: if asks_for_pool(&quotas) { spots() } else { Vec::new() },
@@ -140,9 +140,9 @@ impl Returning {
 
 /// Of what waits first.
 fn most_urgent(dag: &Dag, first: &[NodeIx]) -> Priority {
-    let of = |work: &Work| match work {
-        Work::Job(job) => Some(job.priority.unwrap_or_default()),
-        Work::Approval(_) | Work::Delay(_) | Work::Dag(_) => None,
+    let of = |work: &NodeWork| match work {
+        NodeWork::Job(job) => Some(job.priority.unwrap_or_default()),
+        NodeWork::Approval(_) | NodeWork::Delay(_) | NodeWork::Dag(_) => None,
     };
     let nodes = first.iter().filter_map(|ix| dag.nodes.get(*ix as usize));
     nodes.filter_map(|node| of(&node.work)).min().unwrap_or_default()

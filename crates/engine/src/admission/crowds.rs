@@ -21,29 +21,29 @@ const HELD_LATELY: Duration = Duration::from_secs(10);
 
 /// When limits last held lanes back.
 #[derive(Default)]
-pub(super) struct Held(BTreeMap<LaneKey, Timestamp>);
+pub(super) struct LimitedLanes(BTreeMap<LaneKey, Timestamp>);
 
 /// What waits in the lanes of one pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Queue {
+pub(super) struct PoolBacklog {
     /// For a slot, by priority.
     pub(super) waiting: [u64; 4],
     /// For something else.
-    pub(super) apart: u64,
+    pub(super) blocked: u64,
     /// Nobody is there to take anything.
-    pub(super) still: bool,
+    pub(super) stalled: bool,
 }
 
 /// Jobs of one pool that ask the same of a worker and that no limit holds back, by priority.
 type Crowds = BTreeMap<(PoolName, Arc<Shape>), [u64; 4]>;
 
-impl Held {
+impl LimitedLanes {
     /// What waits in each pool's lanes.
-    pub(super) fn sort_out(&mut self, depths: &[LaneDepth], edge: &Edge, now: Timestamp) -> BTreeMap<PoolName, Queue> {
+    pub(super) fn sort_out(&mut self, depths: &[LaneDepth], edge: &Edge, now: Timestamp) -> BTreeMap<PoolName, PoolBacklog> {
         self.0.retain(|_, at| *at <= now && now.since(*at) < HELD_LATELY);
-        let (mut queues, mut crowds): (BTreeMap<PoolName, Queue>, Crowds) = Default::default();
+        let (mut queues, mut crowds): (BTreeMap<PoolName, PoolBacklog>, Crowds) = Default::default();
         for (pool, depth) in depths.iter().filter_map(|depth| Some((depth.pool.as_ref()?, depth))) {
-            queues.entry(pool.clone()).or_default().apart += depth.waiting;
+            queues.entry(pool.clone()).or_default().blocked += depth.waiting;
             if !self.is_held(depth, now) && depth.unclaimed > 0 {
                 let crowd = crowds.entry((pool.clone(), depth.lane.shape.fit().into_owned())).or_default();
                 crowd[depth.lane.priority as usize] += depth.unclaimed;
@@ -63,17 +63,17 @@ impl Held {
 }
 
 /// Takes those that wait for a slot from those that wait apart. Where nobody is there at all, that is everybody.
-fn set_apart(queues: &mut BTreeMap<PoolName, Queue>, crowds: &Crowds, waits: &[WaitsFor]) {
+fn set_apart(queues: &mut BTreeMap<PoolName, PoolBacklog>, crowds: &Crowds, waits: &[WaitsFor]) {
     let crowds = || crowds.iter().zip(waits).map(|(((pool, _), jobs), waits)| (pool, jobs, *waits));
     let served: BTreeSet<&PoolName> =
         crowds().filter(|(_, _, waits)| *waits != WaitsFor::Anyone).map(|(pool, ..)| pool).collect();
     for (pool, jobs, waits) in crowds() {
-        let still = waits == WaitsFor::Anyone && !served.contains(pool);
-        let Some(queue) = queues.get_mut(pool).filter(|_| still || waits == WaitsFor::Slot) else { continue };
-        queue.still |= still;
+        let stalled = waits == WaitsFor::Anyone && !served.contains(pool);
+        let Some(queue) = queues.get_mut(pool).filter(|_| stalled || waits == WaitsFor::Slot) else { continue };
+        queue.stalled |= stalled;
         for (waiting, jobs) in queue.waiting.iter_mut().zip(jobs) {
             *waiting += jobs;
-            queue.apart = queue.apart.saturating_sub(*jobs);
+            queue.blocked = queue.blocked.saturating_sub(*jobs);
         }
     }
 }
@@ -92,12 +92,12 @@ mod tests {
 
     fn sorted(of: &[(&str, &str, u64)], waits: &[WaitsFor]) -> Vec<(u64, u64, bool)> {
         let crowds = crowds(of);
-        let mut queues: BTreeMap<PoolName, Queue> = BTreeMap::new();
+        let mut queues: BTreeMap<PoolName, PoolBacklog> = BTreeMap::new();
         for ((pool, _), jobs) in &crowds {
-            queues.entry(pool.clone()).or_default().apart += jobs.iter().sum::<u64>();
+            queues.entry(pool.clone()).or_default().blocked += jobs.iter().sum::<u64>();
         }
         set_apart(&mut queues, &crowds, waits);
-        queues.values().map(|queue| (queue.waiting.iter().sum(), queue.apart, queue.still)).collect()
+        queues.values().map(|queue| (queue.waiting.iter().sum(), queue.blocked, queue.stalled)).collect()
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod again;
 mod crowds;
-mod known;
+mod state;
 
 use std::sync::Arc;
 
@@ -13,31 +13,30 @@ use lockgate_core::ids::TenantId;
 use lockgate_core::lane::Shape;
 use lockgate_core::pools::Routing;
 use lockgate_core::quotas::{Limited, Quota, Quotas, Room};
-use lockgate_core::rate::Rate;
+use lockgate_core::rate::{Rate, RateBuckets, RateGrant};
 use lockgate_core::request::{Caller, JobRequest};
-use lockgate_ports::memory::Buckets;
-use lockgate_ports::{Grant, LanesAway, StoreError};
+use lockgate_ports::{LanesAway, StoreError};
 use parking_lot::Mutex;
 
 use crate::Inner;
 use crate::error::ApiError;
-use known::{Asked, Known, LanesSeen, LetIn, Spot};
+use state::{AdmissionState, LanesSeen, LetIn, RoomRequest, Spot};
 
 #[derive(Default)]
 pub(crate) struct Admission {
-    known: Mutex<Known>,
+    known: Mutex<AdmissionState>,
     /// For a process without others, and while the shared ones are away.
-    buckets: Buckets,
+    buckets: Mutex<RateBuckets>,
 }
 
 /// For what was let in, until its commit has answered.
-pub(crate) struct Ticket {
+pub(crate) struct AdmissionTicket {
     inner: Arc<Inner>,
     tenant: TenantId,
     let_in: LetIn,
 }
 
-impl Drop for Ticket {
+impl Drop for AdmissionTicket {
     fn drop(&mut self) {
         self.inner.admission.known.lock().settle(&self.tenant, &self.let_in);
     }
@@ -46,7 +45,7 @@ impl Drop for Ticket {
 /// What became of a batch.
 pub(crate) struct Admitted<T> {
     /// Keep it until the commit of those that were let in has answered.
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: AdmissionTicket,
     /// Those for which there is no room, with their places. They are errors in the batch, and not counted yet.
     pub(crate) refused: Vec<(usize, T)>,
 }
@@ -78,7 +77,7 @@ impl Inner {
                 Some(left) => {
                     granted = left;
                     let spots = || waits_in(&routing, asked.shape());
-                    let asked = Asked {
+                    let asked = RoomRequest {
                         tenant: &caller.tenant,
                         priority: asked.priority.unwrap_or_default(),
                         spots: if asks_for_pool(&quotas) { spots() } else { Vec::new() },
@@ -97,21 +96,21 @@ impl Inner {
         Ok(Admitted { ticket, refused })
     }
 
-    fn ticket(self: &Arc<Self>, tenant: &TenantId) -> Ticket {
-        Ticket { inner: self.clone(), tenant: tenant.clone(), let_in: LetIn::default() }
+    fn ticket(self: &Arc<Self>, tenant: &TenantId) -> AdmissionTicket {
+        AdmissionTicket { inner: self.clone(), tenant: tenant.clone(), let_in: LetIn::default() }
     }
 
-    async fn take_tokens(&self, caller: &Caller, quota: &Quota, want: u32) -> Grant {
+    async fn take_tokens(&self, caller: &Caller, quota: &Quota, want: u32) -> RateGrant {
         let buckets = buckets("", caller, quota);
         if buckets.is_empty() || want == 0 {
-            return Grant::all(want);
+            return RateGrant::all(want);
         }
         if let Some(counters) = &self.ports.counters
             && let Ok(grant) = counters.take(&buckets, want).await
         {
             return grant;
         }
-        self.admission.buckets.take(&buckets, want, self.ports.clock.now())
+        self.admission.buckets.lock().take(&buckets, want, self.ports.clock.now())
     }
 
     /// How many of so many refused jobs are looked for in the Store, in case they are repeats: as many as the rates let in
@@ -119,7 +118,8 @@ impl Inner {
     pub(crate) fn repeats_looked_for(&self, caller: &Caller, want: usize) -> usize {
         let quotas = self.config.quotas();
         let buckets = buckets("again/", caller, quotas.of(&caller.tenant));
-        let grant = self.admission.buckets.take(&buckets, u32::try_from(want).unwrap_or(u32::MAX), self.ports.clock.now());
+        let grant =
+            self.admission.buckets.lock().take(&buckets, u32::try_from(want).unwrap_or(u32::MAX), self.ports.clock.now());
         want.min(grant.granted as usize)
     }
 
@@ -148,9 +148,9 @@ impl Inner {
     }
 
     async fn look_at_lanes(&self, quotas: &Quotas) -> Result<LanesSeen, LanesAway> {
-        let taken = self.ports.lanes.taken().await?;
+        let served = self.ports.lanes.claimed_total().await?;
         let depths = if asks_for_pool(quotas) { self.ports.lanes.depths(usize::MAX).await? } else { Vec::new() };
-        Ok(LanesSeen { taken, depths, shares: self.routing().pools.fairness().priorities })
+        Ok(LanesSeen { served, depths, shares: self.routing().pools.fairness().priorities })
     }
 
     pub(crate) fn refused(&self, limited: Limited) -> ApiError {
@@ -161,7 +161,7 @@ impl Inner {
 
 /// Those that a caller takes from.
 /// A rate had no token left: whose it is, the caller's own or that of all its tenant sends.
-fn too_fast(caller: &Caller, quota: &Quota, grant: &Grant) -> Limited {
+fn too_fast(caller: &Caller, quota: &Quota, grant: &RateGrant) -> Limited {
     let first_is_tenants = quota.submit_rate.is_some();
     match grant.short {
         Some(place) if place > 0 || !first_is_tenants => {

@@ -10,16 +10,16 @@ use lockgate_core::limits::{PREFETCH_MAX, SLOTS_MAX};
 use lockgate_core::pools::Pools;
 use lockgate_core::request::FieldError;
 use lockgate_core::worker::{Load, WorkerProfile};
-use lockgate_ports::{Attached, StoreError, Unattached};
+use lockgate_ports::{AttachedSession, StoreError, Unattached};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::outbound::Outbound;
-use super::sessions::{Freed, Held, Leaving, Left, Session};
+use super::sessions::{EdgeSession, Freed, HeldAttempt, LeavingAttempt, Left};
 use super::{FromWorker, Hello, InventoryItem, ToWorker, Welcome};
 use crate::commit::{Driven, Undriven};
-use crate::damage::Found;
+use crate::damage::ReadRow;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -34,7 +34,7 @@ pub struct Attachment {
 
 impl Engine {
     /// Opens a stream for a worker. What must be sent to it comes out of the receiver; the receiver ends when the same
-    /// session attaches again elsewhere, or when nobody reads from it.
+    /// session attaches again elsewhere, or when its stream is not read.
     pub async fn attach(&self, hello: Hello) -> Result<(Attachment, Welcome, Receiver<ToWorker>), ApiError> {
         let attached = self.take_up(hello).await;
         if matches!(attached, Err(ApiError::Unavailable(_) | ApiError::Exhausted(_))) {
@@ -56,19 +56,20 @@ impl Engine {
         let promised = promised(&hello.profile, lost_after);
         let edge = inner.edge.id();
         let attached = inner.ports.store.attach(&hello.session, &edge, &promised).await?;
-        let Attached { epoch, sent_away } = attached.map_err(refused)?;
+        let AttachedSession { epoch, sent_away } = attached.map_err(refused)?;
         let (worker, cut) = (hello.profile.worker.clone(), inner.metrics.pools.streams_cut());
         let (mut outbound, far_end) = Outbound::open(worker, hello.inventory.len(), cut);
         let known = inner.ports.store.held(&hello.session).await?;
         let reconciled = Reconciled::new(&hello, known);
         let stops = inner.strangers(&hello, &reconciled).await?;
         // Whatever number they were sent under, they have arrived.
-        let leaving = stops.iter().map(|item| (item.token.clone(), Leaving::new(item.job_id.clone(), true, 0))).collect();
+        let leaving =
+            stops.iter().map(|item| (item.token.clone(), LeavingAttempt::new(item.job_id.clone(), true, 0))).collect();
         for item in stops {
             let reason = "the attempt no longer counts".into();
             outbound.tell(ToWorker::Stop { job_id: item.job_id, token: item.token, reason });
         }
-        let mut session = Session {
+        let mut session = EdgeSession {
             epoch,
             profile: Arc::new(hello.profile),
             prefetch: hello.prefetch,
@@ -113,7 +114,7 @@ impl Attachment {
         self.inner.receive(&self.session, self.epoch, message).await;
     }
 
-    /// Comes when the edge has given the stream up: whoever hears the worker must stop then, or it would go on as if it were
+    /// Comes when the edge has given the stream up: the task that reads the worker's stream must stop then, or it would go on as if it were
     /// attached. The end of what is to be sent says the same, but only to those who can send.
     pub async fn given_up(&mut self) {
         while self.open.changed().await.is_ok() {}
@@ -126,7 +127,7 @@ impl Drop for Attachment {
     }
 }
 
-/// What the Store keeps of a worker names the silence that it is told will be borne: whoever judges it once this process is gone
+/// What the Store keeps of a worker names the silence that it was promised: the process that judges it once this one is gone
 /// keeps to that word, whatever its own settings say.
 fn promised(profile: &WorkerProfile, lost_after: Duration) -> WorkerProfile {
     let lost_after_ms = u64::try_from(lost_after.as_millis()).ok();
@@ -180,7 +181,7 @@ fn check(hello: &Hello, pools: &Pools) -> Result<(), ApiError> {
 
 /// What the Store says a session holds, sorted by what the worker says of it.
 struct Reconciled {
-    held: BTreeMap<AttemptToken, Held>,
+    held: BTreeMap<AttemptToken, HeldAttempt>,
     /// Numbered after the last assignment the worker took: sent, and never arrived.
     resend: Vec<Arc<Job>>,
     /// Taken once, and not known to the worker any more.
@@ -199,14 +200,14 @@ impl Reconciled {
             let arrived = number <= hello.highest_assignment;
             // A lost one keeps its place until that is committed and the worker told.
             let held = match (inventory.contains_key(&token), arrived) {
-                (true, _) => Held::new(job),
+                (true, _) => HeldAttempt::new(job),
                 (false, true) => {
                     this.lost.push(job.clone());
-                    Held::new(job)
+                    HeldAttempt::new(job)
                 }
                 (false, false) => {
                     this.resend.push(job.clone());
-                    Held::unsent(job)
+                    HeldAttempt::unsent(job)
                 }
             };
             this.held.insert(token, held);
@@ -239,12 +240,12 @@ impl Inner {
         }
         let ids: Vec<_> = strangers.iter().map(|item| item.job_id.clone()).collect();
         let jobs = self.load_each(&ids).await?;
-        let may_win = |job: &Found<Job>, token: &AttemptToken| {
+        let may_win = |job: &ReadRow<Job>, token: &AttemptToken| {
             let job = match job {
-                Found::There(job) => job,
-                Found::Gone => return false,
-                // Nobody may be stopped for what nobody can read.
-                Found::Unreadable => return true,
+                ReadRow::There(job) => job,
+                ReadRow::Gone => return false,
+                // No attempt is stopped on account of a row that cannot be read.
+                ReadRow::Unreadable => return true,
             };
             let life = &job.life;
             // Held under an earlier session of the same worker, whose journal outlived it.
@@ -278,7 +279,7 @@ impl Inner {
             }
             over.push(job.life.attempt.token.clone());
         }
-        // Nobody will ever let go of what nobody has.
+        // No worker has these attempts, so no worker will confirm their end.
         self.let_go(id, over.clone()).await;
         self.free_limits(over).await;
         Ok(())
@@ -318,7 +319,7 @@ impl Inner {
     }
 
     async fn drive_left(&self, ids: &[JobId], tokens: &[AttemptToken]) -> Result<BTreeSet<AttemptToken>, StoreError> {
-        let jobs = self.load_each(ids).await?.into_iter().map(Found::there);
+        let jobs = self.load_each(ids).await?.into_iter().map(ReadRow::there);
         let there: Vec<(Arc<Job>, &AttemptToken)> =
             jobs.zip(tokens).filter_map(|(job, token)| Some((Arc::new(job?), token))).collect();
         let inputs = there.iter().map(|(job, token)| (job.clone(), Input::LetGo { token: (*token).clone() })).collect();

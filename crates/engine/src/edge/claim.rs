@@ -8,12 +8,12 @@ use lockgate_core::pools::{Closed, DEFAULT_POOL, Route, Routing};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{ClaimRequest, Demand};
 
-use super::dispatch::Outgoing;
+use super::dispatch::DispatchBatch;
 use super::seats::Want;
 use crate::Inner;
 
 impl Inner {
-    /// Limits by time may have room again: only claims let time pass, so this is one for nobody. When the next one has.
+    /// Limits by time may have room again: only claims let time pass, so this claim has no seats. When the next one has.
     pub(super) async fn pass_time(&self) -> Option<Timestamp> {
         let (pool, now) = (PoolName::from(DEFAULT_POOL), self.ports.clock.now());
         let nobody = ClaimRequest { pool: pool.clone(), serving: pool, seats: Vec::new(), limit: 0, now };
@@ -27,7 +27,7 @@ impl Inner {
         &self,
         mut wants: BTreeMap<PoolName, Vec<Want>>,
         routing: &Routing,
-        out: &mut Outgoing,
+        out: &mut DispatchBatch,
         again_at: &mut Option<Timestamp>,
     ) -> Vec<Want> {
         let mut unplaced = Vec::new();
@@ -96,7 +96,7 @@ impl Inner {
         pool: &PoolName,
         serving: &PoolName,
         wants: Vec<Want>,
-        out: &mut Outgoing,
+        out: &mut DispatchBatch,
         again_at: &mut Option<Timestamp>,
     ) -> Vec<Want> {
         let plan = self.edge.plan(serving, &wants);
@@ -119,7 +119,7 @@ impl Inner {
     }
 }
 
-/// What waits, by the pool in whose lanes it does. What no pool may take is left out: nobody can claim it.
+/// What waits, by the pool in whose lanes it does. What no pool may take is left out: it cannot be claimed.
 pub(super) fn by_pool(demand: Vec<Demand>) -> BTreeMap<PoolName, Vec<Want>> {
     let mut pools: BTreeMap<PoolName, Vec<Want>> = BTreeMap::new();
     for Demand { pool, shape, urgency, waiting } in demand {

@@ -13,18 +13,18 @@ use lockgate_ports::{Bell, ChangeError, Claim, Settlement, SnapshotKind, StoreEr
 use tokio::time::Instant;
 
 use super::claim::by_pool;
-use super::seats::{Plan, Want};
-use super::sessions::Place;
-use crate::commit::{Step, Undriven};
-use crate::health::moved;
-use crate::traces::{Lap, Since};
+use super::seats::{SeatPlan, Want};
+use super::sessions::Reservation;
+use crate::commit::{JobDecision, Undriven};
+use crate::health::progress;
+use crate::traces::{Lap, TraceStart};
 use crate::{Inner, Settings};
 
 /// What was claimed longer ago is claimed anew: its times would be wrong, and others had no chance to have it.
 const GOOD_FOR: Duration = Duration::from_secs(5);
 
 /// A claimed job on its way to a session.
-pub(super) struct Ticket {
+pub(super) struct DispatchTicket {
     session: SessionId,
     /// The session as it was chosen, and the configuration that it was chosen under.
     epoch: u64,
@@ -40,31 +40,31 @@ pub(super) struct Ticket {
 /// Why a ticket must be compared with the Store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doubt {
-    /// Somebody moved the job, or the session is not what it was.
+    /// Another commit moved the job, or the session changed.
     Conflict,
-    /// Nobody knows whether the commit happened.
+    /// The outcome of the commit is unknown.
     Unknown,
 }
 
 /// What one round of claims is about to send.
 #[derive(Default)]
-pub(super) struct Outgoing {
-    steps: Vec<Step>,
+pub(super) struct DispatchBatch {
+    steps: Vec<JobDecision>,
     /// The tickets of the steps, in their order.
-    sent: Vec<Ticket>,
+    sent: Vec<DispatchTicket>,
     /// Verdicts from an older policy.
-    stale: Vec<Ticket>,
+    stale: Vec<DispatchTicket>,
     /// Their place was closed meanwhile.
-    closed: Vec<Ticket>,
+    closed: Vec<DispatchTicket>,
     /// Not due by the clock of this process.
-    early: Vec<Ticket>,
+    early: Vec<DispatchTicket>,
     /// Claims that were old news.
     known: Vec<Settlement>,
 }
 
 /// What one round claimed, and what it has to send.
 pub(crate) struct Batch {
-    out: Outgoing,
+    out: DispatchBatch,
     /// What found no place and takes one from others.
     urgent: Vec<Want>,
     routing: Arc<Routing>,
@@ -86,9 +86,9 @@ impl Batch {
         self.since.elapsed() > GOOD_FOR
     }
 
-    /// Nobody has to do anything about it.
+    /// Nothing has to follow.
     pub(crate) fn is_empty(&self) -> bool {
-        let Outgoing { sent, stale, known, .. } = &self.out;
+        let DispatchBatch { sent, stale, known, .. } = &self.out;
         sent.is_empty() && stale.is_empty() && known.is_empty() && self.urgent.is_empty()
     }
 }
@@ -97,10 +97,10 @@ impl Inner {
     /// Claims for all free places.
     pub(crate) async fn claim_once(&self) -> Batch {
         let (routing, since) = (self.routing(), Instant::now());
-        let (out, urgent) = (Outgoing::default(), Vec::new());
+        let (out, urgent) = (DispatchBatch::default(), Vec::new());
         let mut batch = Batch { out, urgent, routing: Arc::clone(&routing), since, misplaced: false, again_at: None };
         if self.config.is_unreadable() || self.may_be_closed() {
-            // By what is in force nobody here can say who may take what; or nothing could be dispatched.
+            // The active pools cannot be parsed here, or our edge lease may be gone: claim nothing.
             return batch;
         }
         batch.again_at = self.pass_time().await;
@@ -139,7 +139,7 @@ impl Inner {
 
     /// What was claimed goes back to its lanes, for others to have at once.
     pub(crate) async fn take_back(&self, batch: Batch) {
-        let Outgoing { sent, stale, known, .. } = batch.out;
+        let DispatchBatch { sent, stale, known, .. } = batch.out;
         self.unsend(sent).await;
         self.give_to_others(stale).await;
         if !known.is_empty() {
@@ -149,7 +149,7 @@ impl Inner {
     }
 
     /// Pairs claims with their jobs. A claim whose job does not wait any more, or not in this place, is settled.
-    pub(super) async fn tickets(&self, claims: Vec<Claim>, began: Since, plan: &Plan) -> Vec<Ticket> {
+    pub(super) async fn tickets(&self, claims: Vec<Claim>, began: TraceStart, plan: &SeatPlan) -> Vec<DispatchTicket> {
         let missing: Vec<_> = claims.iter().filter(|c| c.job.is_none()).map(|c| c.job_id.clone()).collect();
         let mut loaded = self.load_surely(&missing).await.into_iter();
         let claiming = self.traces.lap(began);
@@ -161,7 +161,7 @@ impl Inner {
                 Some(job) if is_of(&claim, &job) => {
                     let (seat, routing) = (&plan.seats[claim.seat], plan.routing.clone());
                     let (session, epoch) = (seat.session.clone(), seat.epoch);
-                    tickets.push(Ticket { session, epoch, routing, claim, job, claiming, placed: false });
+                    tickets.push(DispatchTicket { session, epoch, routing, claim, job, claiming, placed: false });
                 }
                 moved => {
                     gone.push(gone_from(&claim));
@@ -184,7 +184,7 @@ impl Inner {
         loop {
             match self.load_each(ids).await {
                 // What cannot be read cannot be sent: its claim is settled like that of a job that is gone.
-                Ok(jobs) => return jobs.into_iter().map(crate::damage::Found::there).collect(),
+                Ok(jobs) => return jobs.into_iter().map(crate::damage::ReadRow::there).collect(),
                 Err(error) => {
                     self.health.store_failed(&error);
                     self.metrics.loops.failed("dispatch");
@@ -193,12 +193,16 @@ impl Inner {
             }
             tokio::time::sleep(self.settings.start_flush).await;
             // It waits for the Store, which has a code of its own.
-            moved();
+            progress();
         }
     }
 
     pub(super) fn verdict_stands(&self, job: &Job) -> bool {
         let Some(verdict) = &job.life.attempt.verdict else { return false };
+        if !verdict.constraints.unknown.is_empty() {
+            // A newer version set a condition that this one cannot enforce.
+            return false;
+        }
         if verdict.bypassed {
             // Nobody judged it. As soon as somebody can, that comes first; else the mark of the policy in force carries it. Who
             // was asked and had no answer is not asked again on the way to a worker, or the job would never get to one: the
@@ -209,7 +213,7 @@ impl Inner {
     }
 
     /// A verdict from an older policy does not carry a dispatch: the attempt is closed and judged anew.
-    async fn judge_again(&self, stale: Vec<Ticket>) -> Result<(), StoreError> {
+    async fn judge_again(&self, stale: Vec<DispatchTicket>) -> Result<(), StoreError> {
         if stale.is_empty() {
             return Ok(());
         }
@@ -237,7 +241,7 @@ impl Inner {
 
     /// The place is taken before the commit and given up if it fails, so that whatever happens to the job in between
     /// finds the place and frees it.
-    pub(super) fn take_places(&self, tickets: Vec<Ticket>, out: &mut Outgoing) {
+    pub(super) fn take_places(&self, tickets: Vec<DispatchTicket>, out: &mut DispatchBatch) {
         for mut ticket in tickets {
             if !self.verdict_stands(&ticket.job) {
                 out.stale.push(ticket);
@@ -252,22 +256,22 @@ impl Inner {
                 continue;
             };
             match self.edge.reserve(&ticket.session, ticket.epoch, Arc::new(transition.job.clone())) {
-                Place::Taken => {
+                Reservation::Taken => {
                     ticket.placed = true;
                     if ticket.claim.lane.shape.preferred_worker.is_some() {
                         self.edge.tell_of(&ticket.session);
                     }
-                    out.steps.push(Step { before: ticket.job.clone(), transition });
+                    out.steps.push(JobDecision { before: ticket.job.clone(), transition });
                     out.sent.push(ticket);
                 }
-                Place::Known => out.known.push(gone_from(&ticket.claim)),
-                Place::Closed => out.closed.push(ticket),
+                Reservation::Known => out.known.push(gone_from(&ticket.claim)),
+                Reservation::Closed => out.closed.push(ticket),
             }
         }
     }
 
-    async fn send_out(&self, out: Outgoing) -> Result<(), StoreError> {
-        let Outgoing { steps, sent, known, .. } = out;
+    async fn send_out(&self, out: DispatchBatch) -> Result<(), StoreError> {
+        let DispatchBatch { steps, sent, known, .. } = out;
         if !known.is_empty() {
             self.ports.lanes.settle(known).await;
         }
@@ -302,11 +306,11 @@ impl Inner {
 
     /// What the Store does not take. In its lane it would be claimed again at once, before all else that waits there: it stays
     /// outside until the re-offers bring it back, and its place is free for another.
-    async fn set_aside(&self, tickets: Vec<Ticket>) {
+    async fn set_aside(&self, tickets: Vec<DispatchTicket>) {
         if tickets.is_empty() {
             return;
         }
-        let aside = |ticket: Ticket| {
+        let aside = |ticket: DispatchTicket| {
             self.unreserve(&ticket);
             gone_from(&ticket.claim)
         };
@@ -323,7 +327,7 @@ impl Inner {
     }
 
     /// Only a commit that surely failed gives the claims back; an unknown one is read back first.
-    async fn after_failed_commit(&self, error: &StoreError, sent: Vec<Ticket>) {
+    async fn after_failed_commit(&self, error: &StoreError, sent: Vec<DispatchTicket>) {
         *self.wake.claim_at.lock() = Some(Instant::now() + self.settings.idle_claim);
         if !error.certainly_not_applied() {
             return self.look_again(sent, Doubt::Unknown).await;
@@ -332,7 +336,7 @@ impl Inner {
     }
 
     /// Nothing of it was committed.
-    async fn unsend(&self, sent: Vec<Ticket>) {
+    async fn unsend(&self, sent: Vec<DispatchTicket>) {
         for ticket in &sent {
             self.unreserve(ticket);
         }
@@ -340,22 +344,22 @@ impl Inner {
     }
 
     /// Another ticket for the same attempt may have taken the place that this one did not.
-    fn unreserve(&self, ticket: &Ticket) {
+    fn unreserve(&self, ticket: &DispatchTicket) {
         if ticket.placed {
             self.edge.unreserve(&ticket.session, ticket.epoch, &ticket.job.life.attempt.token);
         }
     }
 
     /// What another process may have a place for.
-    async fn give_to_others(&self, tickets: Vec<Ticket>) {
+    async fn give_to_others(&self, tickets: Vec<DispatchTicket>) {
         if !tickets.is_empty() {
             self.give_back(tickets).await;
             self.ports.bus.ring(vec![Bell::Lanes]).await;
         }
     }
 
-    async fn give_back(&self, tickets: Vec<Ticket>) {
-        let returned = |Ticket { claim, job, .. }: Ticket| {
+    async fn give_back(&self, tickets: Vec<DispatchTicket>) {
+        let returned = |DispatchTicket { claim, job, .. }: DispatchTicket| {
             let Claim { lane, key, number, .. } = claim;
             Settlement::Returned { lane, key, claim: number, job }
         };
@@ -366,7 +370,7 @@ impl Inner {
     }
 
     /// Asks the Store what these jobs are now. One that turns out to be dispatched by this very ticket is sent.
-    async fn look_again(&self, tickets: Vec<Ticket>, doubt: Doubt) {
+    async fn look_again(&self, tickets: Vec<DispatchTicket>, doubt: Doubt) {
         let ids: Vec<_> = tickets.iter().map(|t| t.claim.job_id.clone()).collect();
         let jobs = self.load_surely(&ids).await;
         let (mut gone, mut waiting, mut ours) = (Vec::new(), Vec::new(), Vec::new());
@@ -390,7 +394,7 @@ impl Inner {
                 }
                 waiting.push(job);
             } else {
-                // Somebody else moved it on, and its place is free for another.
+                // Another commit moved it on, and its slot is free for another job.
                 freed = true;
             }
         }
@@ -405,11 +409,11 @@ impl Inner {
         self.offer_due(waiting).await;
     }
 
-    /// Somebody put something else in force: taken in at once, or what is claimed next would only conflict again.
+    /// Another configuration was activated: it is read at once, or what is claimed next would only conflict again.
     async fn catch_up(&self, in_force: Option<(Arc<str>, RoutingId)>) {
         let Some((policy, routing)) = in_force else { return };
         let mut read = Ok(());
-        // Until everything was compared with it, what nobody judged still goes by the one before.
+        // Until everything was compared with it, jobs without a new verdict still go by the policy before.
         let recalled = self.recalled.lock().clone();
         if policy != self.ports.kernel.snapshot() || policy != recalled {
             read = self.policies_once().await.map(drop);
@@ -418,7 +422,7 @@ impl Inner {
             read = read.and(self.configs_once().await);
         }
         if let Err(error) = read {
-            tracing::warn!(%error, "what is in force could not be read; trying again with the next tick");
+            tracing::warn!(%error, "active policy and configuration could not be read; trying again with the next tick");
         }
     }
 
@@ -447,8 +451,8 @@ impl Inner {
 }
 
 /// Held by the very session of the ticket: its commit happened after all. The session may even have attached anew and begun
-/// it before anybody here was told, so that it looks like a conflict.
-fn is_ours(job: &Job, ticket: &Ticket) -> bool {
+/// it before this process heard of it, so that it looks like a conflict.
+fn is_ours(job: &Job, ticket: &DispatchTicket) -> bool {
     let bound = job.holder().is_some_and(|binding| binding.session == ticket.session);
     bound && job.life.attempt.token == ticket.job.life.attempt.token
 }

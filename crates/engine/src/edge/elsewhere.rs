@@ -5,7 +5,7 @@
 //!
 //! Where a worker is chosen over the whole fleet, every process makes the same choice from what it knows, takes what falls to its
 //! own workers, and leaves the rest to the processes of the others. A process that is left something and says nothing for a moment
-//! is left nothing more until it is heard of again.
+//! is left nothing more until it is heard of again; a worker for which nothing was claimed meanwhile, until something is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,30 +13,36 @@ use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, EdgeId, JobId, SessionId, WorkerId};
 use lockgate_core::job::Job;
-use lockgate_core::placement::{Away, Candidate};
+use lockgate_core::placement::{Candidate, Unavailable};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{LEAVING_MAX, SEEN_LIFE, SessionRow, Sighting, SnapshotWorker, WorkersSnapshot};
 use tokio::time::Instant;
 
 use super::Edge;
-use super::sessions::{Session, State};
+use super::sessions::{EdgeSession, EdgeState};
 
 /// A process that takes what is left to it says so at once. One that is silent for this long may be dead or cut off, or thinks
 /// that another should have it.
 pub(super) const LEFT_FOR: Duration = Duration::from_millis(500);
 
 /// A worker that is attached to another process, by its row in the Store.
-pub(super) struct Stranger {
+pub(super) struct RemoteWorker {
     profile: Arc<WorkerProfile>,
     epoch: u64,
     /// The process that it is attached to.
     edge: EdgeId,
 }
 
+/// A worker whose process speaks, and claims nothing of what is left to it, is left something again after this time. What waits loses
+/// [`LEFT_FOR`] if it still does not.
+const LEFT_AGAIN: Duration = Duration::from_secs(30);
+
 /// Waiting jobs that are left to a worker of another process.
 pub(super) struct LeftTo {
-    /// Since when its process has not said how it fares.
+    /// Since when its process has not said that it claimed any.
     since: Instant,
+    /// What its process had said by then of what it claimed, with the session's epoch.
+    claimed: (u64, Option<u64>),
     /// The latest round of claims in which something was left to it.
     round: u64,
 }
@@ -56,10 +62,17 @@ impl LeftTo {
     fn is_overdue(&self) -> bool {
         self.since.elapsed() >= LEFT_FOR
     }
+
+    /// Whether nothing is held against its worker any more. That a process speaks says that it lives, not that it claims; an older
+    /// version says no more than that.
+    fn is_settled_by(&self, sighting: &Sighting) -> bool {
+        let claims = (sighting.epoch, sighting.claimed) > self.claimed;
+        claims || sighting.claimed.is_none() || self.since.elapsed() >= LEFT_AGAIN
+    }
 }
 
 /// What was last heard of a worker from its process, or from a snapshot.
-pub(super) struct Seen {
+pub(super) struct LastSighting {
     sighting: Sighting,
     /// When its process heard of it.
     at: Instant,
@@ -107,7 +120,7 @@ impl Edge {
                 }
                 Arc::new(row.profile)
             };
-            state.elsewhere.insert(row.session.clone(), Stranger { profile, epoch: row.epoch, edge: row.edge });
+            state.elsewhere.insert(row.session.clone(), RemoteWorker { profile, epoch: row.epoch, edge: row.edge });
             state.touch_stranger(&row.session);
         }
         for session in gone.into_keys() {
@@ -129,8 +142,10 @@ impl Edge {
             let known = state.seen.get(&sighting.session);
             let known = known.map(|known| (known.sighting.epoch, known.sighting.said, known.at));
             if known.is_none_or(|known| known <= (sighting.epoch, sighting.said, at)) {
-                state.seen.insert(sighting.session.clone(), Seen { sighting: sighting.clone(), at });
-                state.left.to.remove(&sighting.session);
+                state.seen.insert(sighting.session.clone(), LastSighting { sighting: sighting.clone(), at });
+                if state.left.to.get(&sighting.session).is_some_and(|left| left.is_settled_by(sighting)) {
+                    state.left.to.remove(&sighting.session);
+                }
                 if age.is_zero() {
                     state.hear_of(&sighting.session);
                 }
@@ -144,7 +159,7 @@ impl Edge {
     pub(crate) fn elsewhere(&self) -> Vec<StrangerView> {
         let state = self.state.lock();
         let others = state.elsewhere.iter().filter(|(session, _)| !state.sessions.contains_key(*session));
-        let view = |(session, stranger): (&SessionId, &Stranger)| StrangerView {
+        let view = |(session, stranger): (&SessionId, &RemoteWorker)| StrangerView {
             session: session.clone(),
             profile: stranger.profile.clone(),
             seen: state.seen_of(session, stranger).map(|seen| (seen.sighting.clone(), seen.at.elapsed())),
@@ -206,7 +221,7 @@ impl Edge {
     pub(crate) fn snapshot(&self) -> WorkersSnapshot {
         let state = self.state.lock();
         let own = state.sessions.iter().map(|(id, session)| (session.profile.clone(), session.sighting(id, state.said)));
-        let other = |(id, stranger): (&SessionId, &Stranger)| {
+        let other = |(id, stranger): (&SessionId, &RemoteWorker)| {
             let seen = state.seen_of(id, stranger).filter(|_| !state.sessions.contains_key(id))?;
             let sighting = Sighting { heard_ms_ago: millis(seen.at.elapsed()), ..seen.sighting.clone() };
             Some((stranger.profile.clone(), sighting))
@@ -229,7 +244,7 @@ impl Edge {
         Some(own.chain(heard.flat_map(|(_, seen)| &seen.sighting.leaving)).cloned().collect())
     }
 
-    /// What a session of another process was letting go of when it was last heard of: it was closed, so nobody else frees that.
+    /// What a session of another process was letting go of when it was last heard of: it was closed, so no other process frees that.
     pub(crate) fn forget_stranger(&self, id: &SessionId, epoch: u64) -> Vec<AttemptToken> {
         let mut state = self.state.lock();
         let known = state.seen.get(id).is_some_and(|seen| seen.sighting.epoch <= epoch);
@@ -240,7 +255,7 @@ impl Edge {
     /// Attempts held here of these jobs.
     pub(crate) fn held_of(&self, jobs: &BTreeSet<JobId>) -> Vec<Arc<Job>> {
         let state = self.state.lock();
-        let held = state.sessions.values().flat_map(Session::stored);
+        let held = state.sessions.values().flat_map(EdgeSession::stored);
         held.filter(|held| jobs.contains(&held.job.request.job_id)).map(|held| held.job.clone()).collect()
     }
 
@@ -252,10 +267,10 @@ impl Edge {
     }
 }
 
-impl State {
+impl EdgeState {
     /// What is true of a worker elsewhere. Its process may have heard of an attach that the Store has not told us of yet, not the
     /// other way round.
-    fn seen_of(&self, id: &SessionId, stranger: &Stranger) -> Option<&Seen> {
+    fn seen_of(&self, id: &SessionId, stranger: &RemoteWorker) -> Option<&LastSighting> {
         self.seen.get(id).filter(|seen| seen.sighting.epoch >= stranger.epoch && seen.at.elapsed() < SEEN_LIFE)
     }
 
@@ -264,7 +279,7 @@ impl State {
         if let Some(own) = self.sessions.get(&row.session) {
             return own.epoch >= row.epoch;
         }
-        self.seen.get(&row.session).is_some_and(|Seen { sighting, at }| {
+        self.seen.get(&row.session).is_some_and(|LastSighting { sighting, at }| {
             sighting.epoch >= row.epoch && at.elapsed() < SEEN_LIFE && sighting.leaving.len() < LEAVING_MAX
         })
     }
@@ -290,10 +305,11 @@ impl State {
     /// Jobs that wait now should go to this worker of another process.
     pub(super) fn leave_to(&mut self, id: SessionId) {
         let round = self.left.round;
-        self.left.to.entry(id).or_insert_with(|| LeftTo { since: Instant::now(), round }).round = round;
+        let claimed = self.seen.get(&id).map_or((0, None), |seen| (seen.sighting.epoch, seen.sighting.claimed));
+        self.left.to.entry(id).or_insert_with(|| LeftTo { since: Instant::now(), claimed, round }).round = round;
     }
 
-    /// Nothing more is left to workers whose processes did not say how they fare since something was. A process that said nothing
+    /// Nothing more is left to workers whose processes did not say that they claimed any of it since something was. A process that said nothing
     /// at all since then may be dead: nothing more is left to any of its workers, or each of them would cost another wait.
     pub(super) fn doubt_the_silent(&mut self) {
         let overdue = self.left.to.iter().filter(|(_, left)| left.is_overdue());
@@ -335,17 +351,17 @@ impl State {
     }
 }
 
-impl Stranger {
+impl RemoteWorker {
     pub(super) fn worker(&self) -> &WorkerId {
         &self.profile.worker
     }
 
     fn candidate(&self, seen: Option<&Sighting>, doubted: bool) -> Candidate {
         let away = match seen {
-            Some(Sighting { attached: false, .. }) => Away::Detached,
-            Some(Sighting { draining: true, .. }) => Away::Draining,
-            Some(_) if !doubted => Away::Elsewhere,
-            _ => Away::Unheard,
+            Some(Sighting { attached: false, .. }) => Unavailable::Detached,
+            Some(Sighting { draining: true, .. }) => Unavailable::Draining,
+            Some(_) if !doubted => Unavailable::Elsewhere,
+            _ => Unavailable::Unheard,
         };
         Candidate {
             profile: self.profile.clone(),
@@ -358,7 +374,7 @@ impl Stranger {
     }
 }
 
-impl Session {
+impl EdgeSession {
     fn sighting(&self, id: &SessionId, said: u64) -> Sighting {
         Sighting {
             session: id.clone(),
@@ -371,6 +387,7 @@ impl Session {
             heard_ms_ago: millis(self.heard_at.elapsed()),
             slots: self.profile.slots,
             said,
+            claimed: Some(self.last_assignment),
             leaving: self.leaving.keys().take(LEAVING_MAX).cloned().collect(),
         }
     }
@@ -418,9 +435,16 @@ mod tests {
         SessionRow { session: session.into(), epoch: 1, edge: at.into(), edge_closed: false, profile, sent_away: false }
     }
 
-    /// The process of a worker says that it is idle.
+    /// The process of a worker says that it claimed something, and that this has ended.
     fn say(edge: &Edge, session: &str) {
-        let said = edge.state.lock().seen.get(&SessionId::from(session)).map_or(1, |seen| seen.sighting.said + 1);
+        say_claimed(edge, session, 1);
+    }
+
+    /// The process of a worker says that it is idle, and that it claimed so much more for it.
+    fn say_claimed(edge: &Edge, session: &str, more: u64) {
+        let last = edge.state.lock().seen.get(&SessionId::from(session)).map(|seen| seen.sighting.clone());
+        let said = last.as_ref().map_or(1, |last| last.said + 1);
+        let claimed = last.and_then(|last| last.claimed).map_or(Some(0), |claimed| Some(claimed + more));
         let sighting = Sighting {
             session: session.into(),
             epoch: 1,
@@ -432,6 +456,7 @@ mod tests {
             heard_ms_ago: 0,
             slots: 4,
             said,
+            claimed,
             leaving: Vec::new(),
         };
         edge.saw(std::iter::once(&sighting), Duration::ZERO);
@@ -458,6 +483,26 @@ mod tests {
         assert_eq!(round(&edge, 12), 4, "a is there, and still says nothing of a1");
         say(&edge, "a1");
         assert_eq!(round(&edge, 12), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_speaks_and_claims_nothing_is_left_nothing_until_it_claims() {
+        let edge = edge(&[("a1", "a")]);
+        assert_eq!(round(&edge, 4), 0, "all of it is left to it");
+        advance(LEFT_FOR).await;
+        for _ in 0..20 {
+            say_claimed(&edge, "a1", 0);
+            assert_eq!(round(&edge, 4), 4, "its beat is no claim");
+            advance(Duration::from_secs(1)).await;
+        }
+        say_claimed(&edge, "a1", 1);
+        assert_eq!(round(&edge, 4), 0, "it claimed something");
+        advance(LEFT_FOR).await;
+        say_claimed(&edge, "a1", 0);
+        assert_eq!(round(&edge, 4), 4);
+        advance(LEFT_AGAIN).await;
+        say_claimed(&edge, "a1", 0);
+        assert_eq!(round(&edge, 4), 0, "tried again, in case that there was nothing that it could claim");
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use super::ToWorker;
 
-/// Messages that may wait: of everything that a worker may hold it can be told at once. One that reads comes nowhere near it,
-/// for most of what it is told answers what it said.
+/// Messages that may wait: of everything that a worker may hold it can be told at once. A worker that drains its
+/// stream stays far below this: most messages answer one of its own.
 const WAITING_MAX: usize = INVENTORY_MAX;
 
 /// The way to a worker.
@@ -37,7 +37,7 @@ pub(super) struct FarEnd {
 }
 
 impl Outbound {
-    /// For a worker that says it holds so many attempts, each of which may have to be stopped before anybody listens.
+    /// For a worker that says it holds so many attempts, each of which may have to be stopped before its stream is read.
     pub(super) fn open(worker: WorkerId, held: usize, cut: Counter) -> (Self, FarEnd) {
         let (sender, waiting) = channel(WAITING_MAX + held);
         let (opened, open) = watch::channel(());
@@ -53,7 +53,7 @@ impl Outbound {
             tracing::warn!(
                 worker_id = %self.worker,
                 waiting = stream.waiting.max_capacity(),
-                "a worker does not read what it is sent, so its stream was ended; restart it if it does not come back by itself"
+                "worker stream closed: the worker does not read; restart it if it does not reconnect"
             );
             self.cut.inc();
             self.close();
@@ -64,7 +64,7 @@ impl Outbound {
         self.stream = None;
     }
 
-    /// Whether somebody is there who may read.
+    /// Whether the stream still has a reader.
     pub(super) fn is_open(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| !stream.waiting.is_closed())
     }

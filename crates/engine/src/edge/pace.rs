@@ -14,9 +14,9 @@ const TOPICS_MAX: usize = 10_000;
 const MEMORY: u32 = 8;
 
 #[derive(Default)]
-pub(super) struct Pace(BTreeMap<Topic, Duration>);
+pub(super) struct TopicPace(BTreeMap<Topic, Duration>);
 
-impl Pace {
+impl TopicPace {
     pub(super) fn note(&mut self, topic: &Topic, ran: Duration) {
         if let Some(mean) = self.0.get_mut(topic) {
             *mean = *mean - *mean / MEMORY + ran / MEMORY;
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_topic_is_quick_once_its_runs_are() {
-        let (topic, mut pace) = (Topic::from("t"), Pace::default());
+        let (topic, mut pace) = (Topic::from("t"), TopicPace::default());
         assert!(!pace.is_quick(&topic));
         pace.note(&topic, Duration::from_secs(5));
         assert!(!pace.is_quick(&topic));

@@ -41,7 +41,7 @@ pub struct FromWorker {
     pub beat: Option<Beat>,
     pub starts: Vec<(JobId, AttemptToken)>,
     pub results: Vec<ResultReport>,
-    pub progress: Vec<(AttemptToken, Progress)>,
+    pub progress: Vec<(AttemptToken, AttemptProgress)>,
     pub logs: Vec<LogReport>,
     pub draining: bool,
     /// Attempts that it was told to stop and has nothing of any more.
@@ -100,7 +100,7 @@ pub struct LogReport {
 
 /// How far an attempt has come, in the handler's words. Kept in memory only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct AttemptProgress {
     pub percent: u32,
     pub message: Arc<str>,
     pub at: Timestamp,

@@ -9,7 +9,7 @@ use crate::Inner;
 use crate::commit::Undriven;
 
 impl Inner {
-    /// How many were called back. Those that had not started may be about to: whoever promises more waits for that moment to
+    /// How many were called back. Those that had not started may be about to: a caller that promises more waits for that moment to
     /// pass. Repeated by the next tick until it went through.
     pub(crate) async fn recall(&self, in_force: &Arc<str>) -> Result<usize, StoreError> {
         let unstarted = self.edge.unstarted();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
-use lockgate_core::job::{Evidence, Input, Job, Outcome, Report};
+use lockgate_core::job::{AttemptReport, Evidence, Input, Job, Outcome};
 use lockgate_core::output::OutputStep;
 use lockgate_core::policy::FailMode;
 use lockgate_core::request::JobRequest;
@@ -13,18 +13,18 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Bell, LogLine, OutputMeta, StoreError};
 use tokio::time::Instant;
 
-use super::sessions::Session;
-use super::{Acknowledged, Beat, FromWorker, InventoryItem, LogReport, Progress, ResultReport, ToWorker};
+use super::sessions::EdgeSession;
+use super::{Acknowledged, AttemptProgress, Beat, FromWorker, InventoryItem, LogReport, ResultReport, ToWorker};
 use crate::Inner;
 use crate::commit::Undriven;
-use crate::damage::Found;
-use crate::metrics::Phase;
+use crate::damage::ReadRow;
+use crate::metrics::ResultPhase;
 
 /// Why a result came out unscanned.
 pub(crate) const NOBODY_SCANNED: &str = "output policy fail-open: nobody could scan the result";
 
 /// The job of a result, and when its attempt began if that is not stored yet.
-type Known = Option<(Arc<Job>, Option<Timestamp>)>;
+type ReportedJob = Option<(Arc<Job>, Option<Timestamp>)>;
 
 fn is_success(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Succeeded { .. })
@@ -65,7 +65,7 @@ impl Inner {
             self.take_results(session, epoch, message.results).await;
         }
         // Only of what it was told to stop: of all else it must say how it ended.
-        let known = |s: &mut Session| message.let_go.into_iter().filter(|token| s.leaving.contains_key(token)).collect();
+        let known = |s: &mut EdgeSession| message.let_go.into_iter().filter(|token| s.leaving.contains_key(token)).collect();
         let let_go: Vec<AttemptToken> = self.edge.with(session, epoch, known).unwrap_or_default();
         self.let_go(session, let_go).await;
         if let Some(beat) = message.beat {
@@ -154,7 +154,7 @@ impl Inner {
             if let Some((job, started_at)) = known {
                 let outcome = self.clean(job, result.outcome.clone());
                 let output = if is_success(&outcome) { steps.next().unwrap_or_default() } else { OutputStep::Pass };
-                let report = Report { token: result.token.clone(), started_at: *started_at, outcome, output };
+                let report = AttemptReport { token: result.token.clone(), started_at: *started_at, outcome, output };
                 inputs.push((job.clone(), Input::Reported(report)));
             }
         }
@@ -162,7 +162,7 @@ impl Inner {
         let mut acks = Vec::with_capacity(results.len());
         let (mut over, mut superseded) = (Vec::with_capacity(results.len()), Vec::new());
         for (result, known) in results.iter().zip(known) {
-            // Nobody knows whether it counts: its worker keeps it until the job can be read again.
+            // It is unknown whether it counts: its worker keeps it until the job can be read again.
             if unread.contains(&result.token) {
                 continue;
             }
@@ -185,14 +185,14 @@ impl Inner {
             acks.push((result.token.clone(), acknowledged));
         }
         self.free_places(session, over).await;
-        // Whoever ended these left their limits to the worker's word, and this is it.
+        // The commit that ended these left their limits until the worker confirms, and this is the confirmation.
         self.free_limits(superseded).await;
         Ok(acks)
     }
 
     /// What policy says about the results of those that succeeded, in their order.
-    async fn check_outputs(&self, results: &[ResultReport], known: &[Known]) -> Vec<OutputStep> {
-        let meta = |(result, known): (&ResultReport, &Known)| match (&result.outcome, known) {
+    async fn check_outputs(&self, results: &[ResultReport], known: &[ReportedJob]) -> Vec<OutputStep> {
+        let meta = |(result, known): (&ResultReport, &ReportedJob)| match (&result.outcome, known) {
             (Outcome::Succeeded { result }, Some((job, _))) => {
                 Some(OutputMeta { request: job.request.clone(), bytes: result.as_str().len() })
             }
@@ -216,7 +216,7 @@ impl Inner {
             match step {
                 OutputStep::Pass => {}
                 OutputStep::Scan { .. } | OutputStep::Decided(_) => {
-                    self.metrics.topics.looked(&meta.request.topic, Phase::Metadata, took);
+                    self.metrics.topics.looked(&meta.request.topic, ResultPhase::Metadata, took);
                 }
                 OutputStep::Unchecked { .. } => self.metrics.topics.skipped(&meta.request.topic),
             }
@@ -224,7 +224,7 @@ impl Inner {
         steps
     }
 
-    /// What becomes of results that nobody can look into now.
+    /// What becomes of results while no scanner answers.
     fn or_unscanned(&self, steps: Vec<OutputStep>, metas: &[OutputMeta]) -> Vec<OutputStep> {
         if self.ports.kernel.scans() {
             return steps;
@@ -236,7 +236,7 @@ impl Inner {
         steps.into_iter().zip(metas).map(step).collect()
     }
 
-    /// Nobody can look into a result now: it waits for that, or it comes out, marked, and is scanned later.
+    /// No scanner answers: the result waits for one, or it is exposed, marked, and scanned later.
     fn unscanned(&self, request: &JobRequest) -> OutputStep {
         match self.ports.kernel.output_fail_mode(request) {
             FailMode::Closed => OutputStep::Scan { hold: true },
@@ -262,7 +262,7 @@ impl Inner {
         session: &SessionId,
         epoch: u64,
         results: &[ResultReport],
-    ) -> Result<(Vec<Known>, BTreeSet<AttemptToken>), StoreError> {
+    ) -> Result<(Vec<ReportedJob>, BTreeSet<AttemptToken>), StoreError> {
         let mut unread = BTreeSet::new();
         let mut known = self
             .edge
@@ -277,9 +277,9 @@ impl Inner {
             let ids: Vec<_> = missing.iter().map(|i| results[*i].job_id.clone()).collect();
             for (i, job) in missing.into_iter().zip(self.load_each(&ids).await?) {
                 match job {
-                    Found::There(job) => known[i] = Some((Arc::new(job), None)),
-                    Found::Gone => {}
-                    Found::Unreadable => {
+                    ReadRow::There(job) => known[i] = Some((Arc::new(job), None)),
+                    ReadRow::Gone => {}
+                    ReadRow::Unreadable => {
                         unread.insert(results[i].token.clone());
                     }
                 }
@@ -327,15 +327,15 @@ impl Inner {
         epoch: u64,
         tokens: impl Iterator<Item = &'t AttemptToken>,
     ) -> Vec<Option<Arc<Job>>> {
-        let held = |s: &mut Session| tokens.map(|token| Some(s.held.get(token)?.job.clone())).collect();
+        let held = |s: &mut EdgeSession| tokens.map(|token| Some(s.held.get(token)?.job.clone())).collect();
         self.edge.with(session, epoch, held).unwrap_or_default()
     }
 
-    async fn note_progress(&self, session: &SessionId, epoch: u64, reports: Vec<(AttemptToken, Progress)>) {
+    async fn note_progress(&self, session: &SessionId, epoch: u64, reports: Vec<(AttemptToken, AttemptProgress)>) {
         let jobs = self.held_jobs(session, epoch, reports.iter().map(|(token, _)| token));
-        let clean = |((token, progress), job): ((AttemptToken, Progress), Option<Arc<Job>>)| {
+        let clean = |((token, progress), job): ((AttemptToken, AttemptProgress), Option<Arc<Job>>)| {
             let message = self.ports.kernel.clean(&job?.request, progress.message);
-            Some((token, Progress { message, ..progress }))
+            Some((token, AttemptProgress { message, ..progress }))
         };
         let cleaned: Vec<_> = reports.into_iter().zip(jobs).filter_map(clean).collect();
         let bells = self.edge.with(session, epoch, |s| {

@@ -4,7 +4,7 @@ use lockgate_core::job::JobState;
 use lockgate_core::lane::{Priority, Shape};
 use lockgate_core::pools::{Route, Routing};
 
-use super::sessions::{Held, Session, State};
+use super::sessions::{EdgeSession, EdgeState, HeldAttempt};
 use super::{Edge, ToWorker};
 
 impl Edge {
@@ -13,7 +13,7 @@ impl Edge {
     /// and says nothing.
     pub(super) fn ask_back(&self, shape: &Shape, route: &Route, routing: &Routing, urgency: Priority) {
         let mut state = self.state.lock();
-        let State { ahead, sessions, .. } = &mut *state;
+        let EdgeState { ahead, sessions, .. } = &mut *state;
         for id in ahead.iter() {
             let Some(session) = sessions.get_mut(id).filter(|session| !session.draining) else { continue };
             let name = &session.profile.pool;
@@ -26,14 +26,15 @@ impl Edge {
     }
 }
 
-impl Session {
+impl EdgeSession {
     /// Whether anything is asked back. Everything less urgent that waits is: the urgent job must not queue behind it.
     fn ask_back(&mut self, urgency: Priority) -> bool {
         if !self.is_attached() {
             return false;
         }
-        // Nobody can give back what has not arrived.
-        let waits = |held: &&mut Held| held.told && held.job.state() == JobState::Dispatched && held.started.is_none();
+        // A worker cannot give back an attempt that has not arrived.
+        let waits =
+            |held: &&mut HeldAttempt| held.told && held.job.state() == JobState::Dispatched && held.started.is_none();
         let mut asked = false;
         for held in self.held.values_mut().filter(waits).filter(|held| held.job.request.priority() > urgency) {
             asked = true;

@@ -10,7 +10,7 @@ use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_ports::Seat;
 
 use super::Edge;
-use super::sessions::State;
+use super::sessions::EdgeState;
 
 /// Jobs of one shape that could be claimed.
 pub(super) struct Want {
@@ -29,7 +29,7 @@ pub(super) struct FreeSeat {
 }
 
 /// Places for jobs that want one.
-pub(super) struct Plan {
+pub(super) struct SeatPlan {
     /// What the choice was made under.
     pub(super) routing: RoutingId,
     pub(super) seats: Vec<FreeSeat>,
@@ -44,11 +44,11 @@ impl Edge {
     }
 
     /// Places of one pool's workers, the least loaded first. Never more than a worker has.
-    pub(super) fn plan(&self, serving: &PoolName, wants: &[Want]) -> Plan {
+    pub(super) fn plan(&self, serving: &PoolName, wants: &[Want]) -> SeatPlan {
         let mut state = self.state.lock();
         state.doubt_the_silent();
         // What is sent ahead of a free slot keeps it from what is not: only while everything that waits for it is quick.
-        let State { roster, pace, .. } = &mut *state;
+        let EdgeState { roster, pace, .. } = &mut *state;
         let mut slow = wants.iter().filter(|want| !pace.is_quick(&want.shape.topic));
         let ahead = !slow.any(|want| roster.anyone_fits(&want.shape, serving));
         // Each want may use all of the room: whose turn it is is the claim's to say, and it keeps to the limit.
@@ -80,7 +80,7 @@ impl Edge {
             let shapes = lists.entry(fits).or_insert_with_key(list).clone();
             seats.push(FreeSeat { session, epoch, seat: Seat { shapes, free: free as usize } });
         }
-        Plan { routing: state.roster.routing().id().clone(), seats, short }
+        SeatPlan { routing: state.roster.routing().id().clone(), seats, short }
     }
 
     /// The pool in which a worker has a free slot.
@@ -93,7 +93,7 @@ impl Edge {
         self.state.lock().roster.explain(shape)
     }
 
-    /// Why nobody can ever take a shape as things are; none if waiting may help.
+    /// Why no worker can ever take a shape as things are; none if waiting may help.
     pub(crate) fn hopeless(&self, shape: &Arc<Shape>) -> Option<Refusal> {
         self.state.lock().roster.is_hopeless(shape)
     }
@@ -103,14 +103,14 @@ impl Edge {
         self.state.lock().roster.look_over(waiting)
     }
 
-    /// Whether more than `taken` slots are free for a shape and nobody waited for them at the latest look, wherever their
+    /// Whether more than `taken` slots are free for a shape and no job waited for them at the latest look, wherever their
     /// workers are attached.
     pub(crate) fn has_slot(&self, shape: &Arc<Shape>, taken: u64) -> bool {
         self.state.lock().roster.has_slot(shape, taken)
     }
 }
 
-impl State {
+impl EdgeState {
     /// The shape as one pool is asked for it: the worker it prefers may be in another, which is asked by itself.
     fn preferring(&self, shape: &Arc<Shape>, pool: &PoolName) -> Arc<Shape> {
         let elsewhere = |worker: &WorkerId| self.roster.ready_in(worker).is_some_and(|ready_in| ready_in != pool);

@@ -7,13 +7,13 @@ use std::time::Duration;
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_core::job::Job;
 use lockgate_core::limits::SLOTS_MAX;
-use lockgate_core::placement::{Away, Candidate};
+use lockgate_core::placement::{Candidate, Unavailable};
 use lockgate_core::trace::TraceParent;
 
-use super::sessions::{Held, Leaving, Session, State};
+use super::sessions::{EdgeSession, EdgeState, HeldAttempt, LeavingAttempt};
 use super::{Assignment, ToWorker};
 
-impl State {
+impl EdgeState {
     /// Tells the roster what became of a session.
     pub(super) fn touch(&mut self, id: &SessionId) {
         let Some(session) = self.sessions.get(id) else { return };
@@ -34,11 +34,11 @@ impl State {
     }
 }
 
-impl Session {
+impl EdgeSession {
     fn candidate(&self) -> Candidate {
         let away = match (self.is_attached(), self.draining) {
-            (false, _) => Some(Away::Detached),
-            (true, true) => Some(Away::Draining),
+            (false, _) => Some(Unavailable::Detached),
+            (true, true) => Some(Unavailable::Draining),
             (true, false) => None,
         };
         Candidate {
@@ -68,7 +68,7 @@ impl Session {
     /// Attempts on their way out that a beat does not name although they must have arrived: its worker has let go of them.
     /// One that came with its own end never arrives as far as numbers tell; after `patience` it is gone all the same.
     pub(super) fn let_go(&self, highest: u64, inventory: &BTreeSet<AttemptToken>, patience: Duration) -> Vec<AttemptToken> {
-        let gone = |(token, leaving): &(&AttemptToken, &Leaving)| {
+        let gone = |(token, leaving): &(&AttemptToken, &LeavingAttempt)| {
             let arrived = leaving.number <= highest || leaving.since.elapsed() > patience;
             arrived && !inventory.contains(*token)
         };
@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// What it holds by the Store.
-    pub(super) fn stored(&self) -> impl Iterator<Item = &Held> {
+    pub(super) fn stored(&self) -> impl Iterator<Item = &HeldAttempt> {
         self.held.values().filter(|held| held.stored)
     }
 

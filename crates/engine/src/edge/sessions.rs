@@ -16,29 +16,29 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::elsewhere::{LeftOver, Seen, Stranger};
+use super::elsewhere::{LastSighting, LeftOver, RemoteWorker};
 use super::outbound::Outbound;
-use super::pace::Pace;
-use super::{Assignment, Progress, ToWorker};
+use super::pace::TopicPace;
+use super::{Assignment, AttemptProgress, ToWorker};
 
 /// One life of this process as a holder of worker streams.
 pub(crate) struct Edge {
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<EdgeState>,
     /// Rings when other processes should hear of a worker.
     pub(super) told: Arc<Notify>,
 }
 
-pub(super) struct State {
+pub(super) struct EdgeState {
     id: EdgeId,
     /// When its lease in the Store was last renewed, at the earliest.
     renewed_at: Instant,
-    pub(super) sessions: BTreeMap<SessionId, Session>,
-    /// Who takes what. Says of every session what the session says of itself: see [`State::touch`].
+    pub(super) sessions: BTreeMap<SessionId, EdgeSession>,
+    /// Who takes what. Says of every session what the session says of itself: see [`EdgeState::touch`].
     pub(super) roster: Roster<SessionId>,
     /// Sessions of other processes.
-    pub(super) elsewhere: BTreeMap<SessionId, Stranger>,
+    pub(super) elsewhere: BTreeMap<SessionId, RemoteWorker>,
     /// What was heard of sessions of other processes, those of whom the Store has not told us yet among them.
-    pub(super) seen: BTreeMap<SessionId, Seen>,
+    pub(super) seen: BTreeMap<SessionId, LastSighting>,
     /// Waiting jobs that are left to workers of other processes.
     pub(super) left: LeftOver,
     /// Other processes may have workers on the same Store.
@@ -50,12 +50,12 @@ pub(super) struct State {
     pub(super) said: u64,
     /// Sessions that hold more than they can run at once.
     pub(super) ahead: BTreeSet<SessionId>,
-    pub(super) pace: Pace,
+    pub(super) pace: TopicPace,
     /// Starts that are not durable yet.
     starts: Vec<(SessionId, AttemptToken)>,
 }
 
-pub(super) struct Session {
+pub(super) struct EdgeSession {
     pub(super) epoch: u64,
     pub(super) profile: Arc<WorkerProfile>,
     /// Jobs it may hold beyond its slots.
@@ -63,10 +63,10 @@ pub(super) struct Session {
     pub(super) outbound: Outbound,
     pub(super) heard_at: Instant,
     pub(super) heard_wall: Timestamp,
-    pub(super) held: BTreeMap<AttemptToken, Held>,
+    pub(super) held: BTreeMap<AttemptToken, HeldAttempt>,
     /// Attempts that no longer count and that its worker has not let go of. They take places, and whatever limits they took,
     /// until then.
-    pub(super) leaving: BTreeMap<AttemptToken, Leaving>,
+    pub(super) leaving: BTreeMap<AttemptToken, LeavingAttempt>,
     pub(super) last_assignment: u64,
     pub(super) draining: bool,
     /// Its worker said that it drains. One that an operator sends away may not have heard of it yet.
@@ -79,7 +79,7 @@ pub(super) struct Session {
     pub(super) active_jobs: u32,
 }
 
-pub(super) struct Held {
+pub(super) struct HeldAttempt {
     pub(super) job: Arc<Job>,
     /// Its dispatch is committed. Until then nothing is decided from it: the Store may have another job of this version.
     pub(super) stored: bool,
@@ -93,12 +93,12 @@ pub(super) struct Held {
     pub(super) sent: Option<Instant>,
     /// When the start report came.
     pub(super) begun: Option<Instant>,
-    pub(super) progress: Option<Progress>,
+    pub(super) progress: Option<AttemptProgress>,
     /// It was asked back for something more urgent.
     pub(super) asked_back: bool,
 }
 
-impl Held {
+impl HeldAttempt {
     pub(super) fn new(job: Arc<Job>) -> Self {
         Self {
             job,
@@ -120,7 +120,7 @@ impl Held {
 }
 
 /// An attempt on its way out.
-pub(crate) struct Leaving {
+pub(crate) struct LeavingAttempt {
     pub(super) job_id: JobId,
     /// A run waits for its end before it undoes anything.
     pub(super) of_run: bool,
@@ -129,7 +129,7 @@ pub(crate) struct Leaving {
     pub(super) since: Instant,
 }
 
-impl Leaving {
+impl LeavingAttempt {
     pub(super) fn new(job_id: JobId, of_run: bool, number: u64) -> Self {
         Self { job_id, of_run, number, since: Instant::now() }
     }
@@ -143,7 +143,7 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    fn of((token, leaving): (&AttemptToken, &Leaving)) -> Self {
+    fn of((token, leaving): (&AttemptToken, &LeavingAttempt)) -> Self {
         Self { token: token.clone(), job_of_run: leaving.of_run.then(|| leaving.job_id.clone()) }
     }
 }
@@ -165,7 +165,7 @@ pub(crate) struct SessionView {
 pub(crate) enum Freed {
     Nothing,
     Place,
-    /// A place, and limits that nobody has freed yet.
+    /// A slot, and limits that are not freed yet.
     PlaceAndLimits,
 }
 
@@ -180,7 +180,7 @@ pub(crate) enum Gone {
 
 /// What became of the wish for a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Reservation {
     Taken,
     /// The session has this very attempt already: the claim was old news.
     Known,
@@ -191,7 +191,7 @@ pub(super) enum Place {
 impl Edge {
     pub(crate) fn new(id: EdgeId, routing: Arc<Routing>, has_neighbours: bool) -> Self {
         let told = Arc::new(Notify::new());
-        let state = State {
+        let state = EdgeState {
             id,
             renewed_at: Instant::now(),
             sessions: BTreeMap::new(),
@@ -204,7 +204,7 @@ impl Edge {
             told: told.clone(),
             said: 0,
             ahead: BTreeSet::new(),
-            pace: Pace::default(),
+            pace: TopicPace::default(),
             starts: Vec::new(),
         };
         Self { state: Mutex::new(state), told }
@@ -236,9 +236,9 @@ impl Edge {
     }
 
     /// Takes a session that attached under `edge`. An older attach that was slower does not replace a newer one. Attempts that
-    /// it was told to stop before and does not have any more are returned: nobody has freed their limits. None, and it is not
-    /// taken, if this is another edge by now: nobody would hear it there.
-    pub(super) fn insert(&self, id: &SessionId, edge: &EdgeId, mut session: Session) -> Option<Vec<Left>> {
+    /// it was told to stop before and does not have any more are returned: their limits are not freed yet. None, and it is not
+    /// taken, if this is another edge by now: the session would have no stream there.
+    pub(super) fn insert(&self, id: &SessionId, edge: &EdgeId, mut session: EdgeSession) -> Option<Vec<Left>> {
         let mut state = self.state.lock();
         if state.id != *edge {
             return None;
@@ -266,7 +266,7 @@ impl Edge {
     }
 
     /// Runs `f` on the session if it is attached with this epoch.
-    pub(super) fn with<R>(&self, id: &SessionId, epoch: u64, f: impl FnOnce(&mut Session) -> R) -> Option<R> {
+    pub(super) fn with<R>(&self, id: &SessionId, epoch: u64, f: impl FnOnce(&mut EdgeSession) -> R) -> Option<R> {
         let mut state = self.state.lock();
         let answer = state.sessions.get_mut(id).filter(|session| session.epoch == epoch).map(f);
         if answer.is_some() {
@@ -322,7 +322,7 @@ impl Edge {
         let of_run = job.request.run.is_some();
         // A run hears that an attempt is over from its worker's word, of one that the worker never got too.
         if number.is_some() || of_run {
-            let leaving = || Leaving::new(job.request.job_id.clone(), of_run, number.unwrap_or(0));
+            let leaving = || LeavingAttempt::new(job.request.job_id.clone(), of_run, number.unwrap_or(0));
             session.leaving.entry(token.clone()).or_insert_with(leaving);
         }
         let leaving = session.leaving.contains_key(token);
@@ -334,7 +334,7 @@ impl Edge {
     /// Learns how long attempts of their topics run, from those that ran to an end.
     pub(super) fn note_runs<'t>(&self, id: &SessionId, tokens: impl Iterator<Item = &'t AttemptToken>) {
         let mut state = self.state.lock();
-        let State { sessions, pace, .. } = &mut *state;
+        let EdgeState { sessions, pace, .. } = &mut *state;
         let Some(session) = sessions.get(id) else { return };
         for held in tokens.filter_map(|token| session.held.get(token)) {
             // The start of what ends at once is never reported; then the whole way there and back is time enough.
@@ -395,16 +395,16 @@ impl Edge {
 
     /// Takes a place for a job that is about to be dispatched. A draining session gives none: once it holds nothing it
     /// is dismissed, and nothing may follow that.
-    pub(super) fn reserve(&self, id: &SessionId, epoch: u64, job: Arc<Job>) -> Place {
+    pub(super) fn reserve(&self, id: &SessionId, epoch: u64, job: Arc<Job>) -> Reservation {
         let mut state = self.state.lock();
         let session = state.sessions.get_mut(id).filter(|session| session.epoch == epoch && !session.draining);
-        let Some(session) = session else { return Place::Closed };
+        let Some(session) = session else { return Reservation::Closed };
         match session.held.entry(job.life.attempt.token.clone()) {
-            Entry::Occupied(_) => Place::Known,
+            Entry::Occupied(_) => Reservation::Known,
             Entry::Vacant(place) => {
-                place.insert(Held { stored: false, sent: Some(Instant::now()), ..Held::unsent(job) });
+                place.insert(HeldAttempt { stored: false, sent: Some(Instant::now()), ..HeldAttempt::unsent(job) });
                 state.touch(id);
-                Place::Taken
+                Reservation::Taken
             }
         }
     }
@@ -443,7 +443,7 @@ impl Edge {
     /// Remembers a start report until it is flushed or overtaken by the result. The job, if the start is new.
     pub(super) fn note_start(&self, id: &SessionId, token: &AttemptToken, now: Timestamp) -> Option<Arc<Job>> {
         let mut state = self.state.lock();
-        let State { sessions, starts, .. } = &mut *state;
+        let EdgeState { sessions, starts, .. } = &mut *state;
         let held = sessions.get_mut(id).and_then(|session| session.held.get_mut(token))?;
         let new = held.stored && held.started.is_none() && held.job.state() == JobState::Dispatched;
         new.then(|| {
@@ -465,7 +465,7 @@ impl Edge {
     /// Starts whose attempts are still held and not durable.
     pub(crate) fn take_starts(&self) -> Vec<(Arc<Job>, Timestamp)> {
         let mut state = self.state.lock();
-        let State { sessions, starts, .. } = &mut *state;
+        let EdgeState { sessions, starts, .. } = &mut *state;
         let held = |(id, token): (SessionId, AttemptToken)| {
             let held = sessions.get(&id)?.held.get(&token)?;
             Some((held.job.clone(), held.started?))
@@ -483,7 +483,7 @@ impl Edge {
         }
     }
 
-    /// Nobody could be heard for a while, so nobody was silent.
+    /// No worker could be heard for a while, so none was silent.
     pub(crate) fn forgive(&self) {
         for session in self.state.lock().sessions.values_mut() {
             session.heard_at = Instant::now();
@@ -499,7 +499,7 @@ impl Edge {
     /// theirs are borne with.
     pub(crate) fn gone(&self, lost_after: Duration) -> Vec<(SessionId, u64, Gone)> {
         let state = self.state.lock();
-        let gone = |(id, session): (&SessionId, &Session)| {
+        let gone = |(id, session): (&SessionId, &EdgeSession)| {
             let is_silent = session.heard_at.elapsed() > session.profile.lost_after(lost_after);
             let gone = match session.is_through() {
                 true if is_silent || !session.is_attached() => Gone::Left,
@@ -512,10 +512,10 @@ impl Edge {
     }
 
     /// Held attempts whose time to start or to end was over at `now`, as far as their workers could tell us otherwise. One that
-    /// came with its worker after `heard_since` may have ended long ago, in time, while nobody was there to hear of it; and a
+    /// came with its worker after `heard_since` may have ended long ago, in time, while no gateway received its report; and a
     /// worker without a stream cannot say anything.
     pub(crate) fn overdue(&self, now: Timestamp, heard_since: Instant) -> Vec<Arc<Job>> {
-        let overdue = |held: &&Held| {
+        let overdue = |held: &&HeldAttempt| {
             if !held.stored || (held.sent.is_none() && held.known_since > heard_since) {
                 return false;
             }
@@ -531,14 +531,15 @@ impl Edge {
 
     /// Held attempts whose start was not reported.
     pub(crate) fn unstarted(&self) -> Vec<Arc<Job>> {
-        let unstarted = |held: &&Held| held.stored && held.job.state() == JobState::Dispatched && held.started.is_none();
+        let unstarted =
+            |held: &&HeldAttempt| held.stored && held.job.state() == JobState::Dispatched && held.started.is_none();
         let state = self.state.lock();
         state.sessions.values().flat_map(|s| s.held.values()).filter(unstarted).map(|held| held.job.clone()).collect()
     }
 
     pub(crate) fn views(&self) -> Vec<SessionView> {
         let state = self.state.lock();
-        let view = |(id, session): (&SessionId, &Session)| SessionView {
+        let view = |(id, session): (&SessionId, &EdgeSession)| SessionView {
             session: id.clone(),
             profile: session.profile.clone(),
             busy: session.taken(),
@@ -551,7 +552,7 @@ impl Edge {
         state.sessions.iter().map(view).collect()
     }
 
-    pub(crate) fn progress(&self, job: &Job) -> Option<Progress> {
+    pub(crate) fn progress(&self, job: &Job) -> Option<AttemptProgress> {
         let binding = job.life.attempt.binding.as_ref()?;
         let state = self.state.lock();
         state.sessions.get(&binding.session)?.held.get(&job.life.attempt.token)?.progress.clone()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockgate_ports::{Condition, Pinned, StoreError};
 
-use super::{Failing, HealthView, Stage, StoreState};
+use super::{Failing, HealthView, ProcessStage, StoreState};
 
 /// What is read and reported on takes less; dead rows of a busy queue slow every claim after a few minutes.
 const PINNED_LONG: Duration = Duration::from_mins(5);
@@ -13,14 +13,14 @@ const PINNED_LONG_TRANSACTIONS: u64 = 1_000_000;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub trouble: Trouble,
+pub struct HealthProblem {
+    pub trouble: ProblemKind,
     pub detail: String,
 }
 
 /// Kinds of trouble, the most serious first. What each is called is part of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ProblemKind {
     Leaving,
     Starting,
     StoreHanging,
@@ -40,7 +40,7 @@ pub enum Trouble {
     ClockJumped,
 }
 
-impl Trouble {
+impl ProblemKind {
     pub const ALL: [Self; 17] = [
         Self::Leaving,
         Self::Starting,
@@ -165,27 +165,29 @@ impl Trouble {
     }
 }
 
-pub(super) fn all(view: &HealthView, stage: Stage) -> Vec<Finding> {
+pub(super) fn all(view: &HealthView, stage: ProcessStage) -> Vec<HealthProblem> {
     let stuck = view.loops.iter().filter(|view| view.stuck);
     let stuck = list(stuck.map(|view| format!("{} for {} s", view.name, view.moved_ago.as_secs())));
     let vacant = view.leaders.iter().filter(|leader| leader.nobody);
     let vacant = list(vacant.map(|leader| format!("{} (role {})", leader.lease, leader.role)));
     let found = [
-        (stage == Stage::Leaving).then(|| (Trouble::Leaving, "this process was told to end".to_owned())),
+        (stage == ProcessStage::Leaving).then(|| (ProblemKind::Leaving, "this process was told to end".to_owned())),
         store(view),
-        (stage == Stage::Starting).then(|| (Trouble::Starting, "this process has not come up yet".to_owned())),
-        stuck.map(|loops| (Trouble::LoopStuck, format!("these loops have not moved: {loops}"))),
-        view.unreadable.as_ref().map(|row| (Trouble::RowsUnreadable, format!("a row of the Store cannot be read: {row}"))),
-        view.refused.as_ref().map(|row| (Trouble::RowsRefused, format!("the Store does not take a row: {row}"))),
-        vacant.map(|leases| (Trouble::NoLeader, format!("nobody leads {leases}"))),
+        (stage == ProcessStage::Starting).then(|| (ProblemKind::Starting, "this process has not come up yet".to_owned())),
+        stuck.map(|loops| (ProblemKind::LoopStuck, format!("these loops have not moved: {loops}"))),
+        view.unreadable
+            .as_ref()
+            .map(|row| (ProblemKind::RowsUnreadable, format!("a row of the Store cannot be read: {row}"))),
+        view.refused.as_ref().map(|row| (ProblemKind::RowsRefused, format!("the Store does not take a row: {row}"))),
+        vacant.map(|leases| (ProblemKind::NoLeader, format!("nobody leads {leases}"))),
         lanes(view),
-        (!view.kernel.ready).then(|| (Trouble::KernelAway, "the safety kernel gives no verdicts".to_owned())),
-        view.bus_away.clone().map(|why| (Trouble::BusAway, format!("the bus does not reach other processes: {why}"))),
-        view.outbox_late.clone().map(|why| (Trouble::OutboxLate, why)),
+        (!view.kernel.ready).then(|| (ProblemKind::KernelAway, "the safety kernel gives no verdicts".to_owned())),
+        view.bus_away.clone().map(|why| (ProblemKind::BusAway, format!("the bus does not reach other processes: {why}"))),
+        view.outbox_late.clone().map(|why| (ProblemKind::OutboxLate, why)),
         view.pinned.as_ref().and_then(pinned),
-        list(view.clocks.iter().cloned()).map(|why| (Trouble::ClockJumped, why)),
+        list(view.clocks.iter().cloned()).map(|why| (ProblemKind::ClockJumped, why)),
     ];
-    found.into_iter().flatten().map(|(trouble, detail)| Finding { trouble, detail }).collect()
+    found.into_iter().flatten().map(|(trouble, detail)| HealthProblem { trouble, detail }).collect()
 }
 
 fn list(items: impl Iterator<Item = String>) -> Option<String> {
@@ -193,29 +195,29 @@ fn list(items: impl Iterator<Item = String>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn store(view: &HealthView) -> Option<(Trouble, String)> {
+fn store(view: &HealthView) -> Option<(ProblemKind, String)> {
     match &view.store.state {
         StoreState::Answers => view.store.failing.as_ref().map(|Failing { calls, failed, of, error }| {
             (trouble_of(error), format!("{failed} of {of} {calls} failed in the last 10 s: {error}"))
         }),
-        StoreState::Unknown => Some((Trouble::Starting, "the Store was not asked yet".to_owned())),
+        StoreState::Unknown => Some((ProblemKind::Starting, "the Store was not asked yet".to_owned())),
         StoreState::Hangs => {
             let seconds = view.store.took.as_secs_f64();
-            Some((Trouble::StoreHanging, format!("the Store did not answer within {seconds:.1} s")))
+            Some((ProblemKind::StoreHanging, format!("the Store did not answer within {seconds:.1} s")))
         }
         StoreState::Refuses(error) => Some((trouble_of(error), error.to_string())),
     }
 }
 
-const fn trouble_of(error: &StoreError) -> Trouble {
+const fn trouble_of(error: &StoreError) -> ProblemKind {
     match error {
-        StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) | StoreError::Refused(_) => Trouble::StoreRefusing,
-        StoreError::Full(_) => Trouble::StoreFull,
-        StoreError::Corrupt(_) => Trouble::StoreDamaged,
+        StoreError::Unavailable(_) | StoreError::UnknownOutcome(_) | StoreError::Refused(_) => ProblemKind::StoreRefusing,
+        StoreError::Full(_) => ProblemKind::StoreFull,
+        StoreError::Corrupt(_) => ProblemKind::StoreDamaged,
     }
 }
 
-fn pinned(pinned: &Pinned) -> Option<(Trouble, String)> {
+fn pinned(pinned: &Pinned) -> Option<(ProblemKind, String)> {
     let Pinned { holder, held_for, transactions, dead_rows } = pinned;
     let since = match held_for {
         Some(held_for) if *held_for >= PINNED_LONG => format!("{} s", held_for.as_secs()),
@@ -223,15 +225,15 @@ fn pinned(pinned: &Pinned) -> Option<(Trouble, String)> {
         Some(_) | None => return None,
     };
     let detail = format!("the xmin horizon has been held for {since} by {holder}: {dead_rows} dead rows of jobs are kept");
-    Some((Trouble::HorizonPinned, detail))
+    Some((ProblemKind::HorizonPinned, detail))
 }
 
-fn lanes(view: &HealthView) -> Option<(Trouble, String)> {
+fn lanes(view: &HealthView) -> Option<(ProblemKind, String)> {
     match (&view.lanes, view.lanes_ahead_of) {
-        (Condition::Away(why), _) => Some((Trouble::LanesAway, format!("the ready queues cannot be asked: {why}"))),
+        (Condition::Away(why), _) => Some((ProblemKind::LanesAway, format!("the ready queues cannot be asked: {why}"))),
         (_, Some(version)) => {
             let why = format!("the ready queues follow later pools than version {version} of the Store: nothing is claimed");
-            Some((Trouble::LanesAhead, why))
+            Some((ProblemKind::LanesAhead, why))
         }
         // Somebody rebuilds them within moments, and claims go on meanwhile.
         (Condition::Sound | Condition::Behind | Condition::Blank, None) => None,
@@ -247,9 +249,9 @@ mod tests {
     #[test]
     fn every_trouble_has_a_code_of_its_own_that_the_docs_explain() {
         let page = include_str!("../../../../docs/resilience.md");
-        let codes: BTreeSet<&str> = Trouble::ALL.iter().map(|trouble| trouble.code()).collect();
-        assert_eq!(codes.len(), Trouble::ALL.len());
-        for trouble in Trouble::ALL {
+        let codes: BTreeSet<&str> = ProblemKind::ALL.iter().map(|trouble| trouble.code()).collect();
+        assert_eq!(codes.len(), ProblemKind::ALL.len());
+        for trouble in ProblemKind::ALL {
             let ready = if trouble.is_serious() { "no" } else { "yes" };
             let row = format!("| `{}` | {ready} |", trouble.code());
             assert!(page.contains(&row), "docs/resilience.md has no row {row}");

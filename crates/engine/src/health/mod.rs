@@ -17,20 +17,20 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use component::Component;
-pub use finding::{Finding, Trouble};
+pub use finding::{HealthProblem, ProblemKind};
 pub use leaders::LeaderView;
 pub use outcomes::Failing;
-pub(crate) use outcomes::{Call, Outcomes};
+pub(crate) use outcomes::{Outcomes, StoreCall};
 pub use probe::StoreState;
 pub use pulse::{Leads, LoopView};
-pub(crate) use pulse::{Pulse, beating, drawn, leading, moved, resting};
+pub(crate) use pulse::{Pulse, beating, idle, jittered, leading, progress};
 
 use crate::error::ApiError;
 use crate::{Engine, Inner, Roles};
 
 /// How far a process is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ProcessStage {
     #[default]
     Starting,
     Up,
@@ -39,31 +39,31 @@ enum Stage {
 }
 
 /// What this process watches about itself.
-pub(crate) struct Watch {
+pub(crate) struct ProcessHealth {
     began: Instant,
-    stage: Mutex<Stage>,
+    stage: Mutex<ProcessStage>,
     pulses: Mutex<Vec<Arc<Pulse>>>,
-    probe: probe::Probe,
+    probe: probe::StoreProbe,
     /// What became of the calls that clients and workers wait for.
     pub(crate) outcomes: Outcomes,
     /// What held on to an old state of the Store when it was last asked.
     pinned: Mutex<Option<Pinned>>,
 }
 
-impl Default for Watch {
+impl Default for ProcessHealth {
     fn default() -> Self {
         Self {
             began: Instant::now(),
             stage: Mutex::default(),
             pulses: Mutex::default(),
-            probe: probe::Probe::default(),
+            probe: probe::StoreProbe::default(),
             outcomes: Outcomes::default(),
             pinned: Mutex::default(),
         }
     }
 }
 
-impl Watch {
+impl ProcessHealth {
     /// A pulse for a loop that is about to start.
     pub(crate) fn pulse(&self, name: &'static str, seed: u64) -> Arc<Pulse> {
         let pulse = Pulse::new(name, seed);
@@ -79,13 +79,13 @@ impl Watch {
     /// What an earlier life left has been seen to, and the loops run.
     pub(crate) fn started(&self) {
         let mut stage = self.stage.lock();
-        if *stage == Stage::Starting {
-            *stage = Stage::Up;
+        if *stage == ProcessStage::Starting {
+            *stage = ProcessStage::Up;
         }
     }
 
     fn leaving(&self) {
-        *self.stage.lock() = Stage::Leaving;
+        *self.stage.lock() = ProcessStage::Leaving;
     }
 }
 
@@ -118,7 +118,7 @@ async fn feel(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 #[derive(Clone, Debug)]
 pub struct HealthView {
     /// The most serious first; none when all is well.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<HealthProblem>,
     pub roles: Roles,
     /// Works alone on its Store.
     pub alone: bool,
@@ -195,7 +195,7 @@ impl Inner {
     /// Refuses new jobs while the Store is known to be damaged: it might take them and then not take their results.
     pub(crate) fn refuse_if_damaged(&self) -> Result<(), ApiError> {
         // Only results count among the calls: a submit that fails says so by itself, and the next one may go through.
-        let why = match (self.watch.probe.known().state, self.watch.outcomes.failing_of(Call::Result)) {
+        let why = match (self.watch.probe.known().state, self.watch.outcomes.failing_of(StoreCall::Result)) {
             (StoreState::Refuses(StoreError::Corrupt(why)), _) => why,
             (_, Some(Failing { error: StoreError::Corrupt(why), .. })) => why,
             _ => return Ok(()),
@@ -207,7 +207,7 @@ impl Inner {
     }
 
     /// By what is known; asks nobody.
-    fn view(&self, seen: probe::Seen) -> HealthView {
+    fn view(&self, seen: probe::ProbeResult) -> HealthView {
         let leaders = self.leaders(&seen.leases);
         let mut loops: Vec<LoopView> =
             self.watch.pulses.lock().iter().map(|pulse| pulse.view(self.settings.stuck_after)).collect();

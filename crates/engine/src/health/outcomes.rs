@@ -16,7 +16,7 @@ const FAILURES_MIN: u32 = 3;
 
 /// Kinds of calls that are judged apart: submits may be stored while no result can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum StoreCall {
     /// New jobs.
     Submit,
     /// Ends of jobs.
@@ -25,7 +25,7 @@ pub(crate) enum Call {
     Claim,
 }
 
-impl Call {
+impl StoreCall {
     const ALL: [Self; 3] = [Self::Submit, Self::Result, Self::Claim];
 
     const fn plural(self) -> &'static str {
@@ -48,10 +48,10 @@ pub struct Failing {
 }
 
 #[derive(Default)]
-pub(crate) struct Outcomes([Mutex<Window>; 3]);
+pub(crate) struct Outcomes([Mutex<OutcomeWindow>; 3]);
 
 #[derive(Default)]
-struct Window {
+struct OutcomeWindow {
     /// By second, the oldest first.
     seconds: VecDeque<Second>,
     /// Failures since the latest success.
@@ -67,7 +67,7 @@ struct Second {
 
 impl Outcomes {
     /// What the Store said to a whole call. A row that it refuses says nothing about other rows.
-    pub(crate) fn told<T>(&self, call: Call, outcome: &Result<T, StoreError>) {
+    pub(crate) fn told<T>(&self, call: StoreCall, outcome: &Result<T, StoreError>) {
         let error = match outcome {
             Ok(_) => None,
             Err(StoreError::Refused(_)) => return,
@@ -94,10 +94,10 @@ impl Outcomes {
 
     /// The kind of calls that fails, if one does.
     pub(super) fn failing(&self) -> Option<Failing> {
-        Call::ALL.into_iter().find_map(|call| self.failing_of(call))
+        StoreCall::ALL.into_iter().find_map(|call| self.failing_of(call))
     }
 
-    pub(super) fn failing_of(&self, call: Call) -> Option<Failing> {
+    pub(super) fn failing_of(&self, call: StoreCall) -> Option<Failing> {
         let mut window = self.0[call as usize].lock();
         window.forget_old();
         let sum = |count: fn(&Second) -> u32| window.seconds.iter().map(count).fold(0, u32::saturating_add);
@@ -108,7 +108,7 @@ impl Outcomes {
     }
 }
 
-impl Window {
+impl OutcomeWindow {
     fn forget_old(&mut self) {
         while self.seconds.front().is_some_and(|second| second.began.elapsed() > WINDOW) {
             self.seconds.pop_front();
@@ -123,26 +123,26 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn fail(outcomes: &Outcomes, call: Call, times: usize) {
+    fn fail(outcomes: &Outcomes, call: StoreCall, times: usize) {
         (0..times).for_each(|_| outcomes.told::<()>(call, &Err(StoreError::Full("disk".to_owned()))));
     }
 
     #[tokio::test(start_paused = true)]
     async fn calls_fail_when_half_of_their_kind_does_and_for_as_long_as_that_is_news() {
         let outcomes = Outcomes::default();
-        fail(&outcomes, Call::Result, 2);
+        fail(&outcomes, StoreCall::Result, 2);
         assert!(outcomes.failing().is_none(), "two may be one bad row");
-        (0..100).for_each(|_| outcomes.told(Call::Submit, &Ok(())));
-        fail(&outcomes, Call::Result, 1);
+        (0..100).for_each(|_| outcomes.told(StoreCall::Submit, &Ok(())));
+        fail(&outcomes, StoreCall::Result, 1);
         let failing = outcomes.failing().expect("results fail, whatever submits do");
         assert_eq!((failing.calls, failing.failed, failing.of), ("commits of results", 3, 3));
-        (0..4).for_each(|_| outcomes.told(Call::Result, &Ok(())));
+        (0..4).for_each(|_| outcomes.told(StoreCall::Result, &Ok(())));
         assert!(outcomes.failing().is_none(), "most go through");
-        fail(&outcomes, Call::Result, 1);
+        fail(&outcomes, StoreCall::Result, 1);
         assert!(outcomes.failing().is_some());
-        (0..400).for_each(|_| outcomes.told(Call::Result, &Ok(())));
+        (0..400).for_each(|_| outcomes.told(StoreCall::Result, &Ok(())));
         assert!(outcomes.failing().is_none());
-        fail(&outcomes, Call::Result, 3);
+        fail(&outcomes, StoreCall::Result, 3);
         assert!(outcomes.failing().is_some(), "none goes through now, although most did a moment ago");
         tokio::time::advance(WINDOW + Duration::from_millis(1)).await;
         assert!(outcomes.failing().is_none(), "that was long ago");
@@ -151,7 +151,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_row_that_is_refused_is_no_failure_of_the_store() {
         let outcomes = Outcomes::default();
-        (0..9).for_each(|_| outcomes.told::<()>(Call::Submit, &Err(StoreError::Refused("a trigger".to_owned()))));
+        (0..9).for_each(|_| outcomes.told::<()>(StoreCall::Submit, &Err(StoreError::Refused("a trigger".to_owned()))));
         assert!(outcomes.failing().is_none());
     }
 }

@@ -48,7 +48,7 @@ impl StoreState {
 
 /// What the latest question found.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ProbeResult {
     pub(super) state: StoreState,
     pub(super) began: Instant,
     pub(super) ended: Instant,
@@ -56,25 +56,25 @@ pub(super) struct Seen {
     pub(super) leases: Arc<[LeaseRow]>,
 }
 
-pub(super) struct Probe {
+pub(super) struct StoreProbe {
     asked: Notify,
-    seen: watch::Sender<Seen>,
+    seen: watch::Sender<ProbeResult>,
 }
 
-impl Default for Probe {
+impl Default for StoreProbe {
     fn default() -> Self {
         let now = Instant::now();
-        let seen = Seen { state: StoreState::Unknown, began: now, ended: now, leases: Arc::new([]) };
+        let seen = ProbeResult { state: StoreState::Unknown, began: now, ended: now, leases: Arc::new([]) };
         Self { asked: Notify::new(), seen: watch::Sender::new(seen) }
     }
 }
 
-impl Probe {
+impl StoreProbe {
     /// What is known of the Store, asked for if that is old. Answers within two seconds whatever the Store does.
-    pub(super) async fn look(&self) -> Seen {
+    pub(super) async fn look(&self) -> ProbeResult {
         let mut seen = self.seen.subscribe();
         let now = Instant::now();
-        let is_good = |seen: &Seen| {
+        let is_good = |seen: &ProbeResult| {
             !matches!(seen.state, StoreState::Unknown) && (seen.ended + GOOD_FOR >= now || seen.is_hanging_still())
         };
         if !is_good(&seen.borrow_and_update()) {
@@ -86,16 +86,16 @@ impl Probe {
     }
 
     /// What the latest question found, however old that is.
-    pub(super) fn known(&self) -> Seen {
+    pub(super) fn known(&self) -> ProbeResult {
         self.seen.borrow().clone()
     }
 
-    fn tell(&self, seen: Seen) {
+    fn tell(&self, seen: ProbeResult) {
         self.seen.send_replace(seen);
     }
 }
 
-impl Seen {
+impl ProbeResult {
     /// The question is still out: asking again could only pile up.
     fn is_hanging_still(&self) -> bool {
         matches!(self.state, StoreState::Hangs) && self.began == self.ended
@@ -141,7 +141,7 @@ impl Inner {
         let answer = match tokio::time::timeout(ANSWER_WITHIN, &mut question).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.watch.probe.tell(Seen { state: StoreState::Hangs, began, ended: began, leases: known.clone() });
+                self.watch.probe.tell(ProbeResult { state: StoreState::Hangs, began, ended: began, leases: known.clone() });
                 question.await
             }
         };
@@ -153,7 +153,7 @@ impl Inner {
             Err(_) if late => (StoreState::Hangs, known),
             Err(error) => (StoreState::Refuses(error), known),
         };
-        self.watch.probe.tell(Seen { state, began, ended, leases });
+        self.watch.probe.tell(ProbeResult { state, began, ended, leases });
     }
 
     /// A Store that does not answer is told of by the question itself.

@@ -22,12 +22,12 @@ pub(super) const FEEL_EVERY: Duration = Duration::from_secs(1);
 /// The life of one loop.
 pub(crate) struct Pulse {
     name: &'static str,
-    beat: Mutex<Beat>,
+    beat: Mutex<LoopBeat>,
     /// What its next tick is drawn from.
     dice: Mutex<u64>,
 }
 
-struct Beat {
+struct LoopBeat {
     /// Grows with every mark.
     count: u64,
     last: Instant,
@@ -65,7 +65,7 @@ pub struct LoopView {
 
 impl Pulse {
     pub(super) fn new(name: &'static str, seed: u64) -> Arc<Self> {
-        let beat = Beat {
+        let beat = LoopBeat {
             count: 0,
             last: Instant::now(),
             rest: Duration::ZERO,
@@ -123,18 +123,18 @@ pub(crate) async fn beating(pulse: Arc<Pulse>, run: impl Future<Output = ()>) {
 }
 
 /// The loop of this task rests, for at most so long.
-pub(crate) fn resting(at_most: Duration) {
+pub(crate) fn idle(at_most: Duration) {
     mark(at_most);
 }
 
 /// The loop of this task, if it is one, came further.
-pub(crate) fn moved() {
+pub(crate) fn progress() {
     mark(Duration::ZERO);
 }
 
 /// When the loop of this task comes round again: never later than it should, and not in step with the same loop of other processes
 /// that were started together.
-pub(crate) fn drawn(every: Duration) -> Duration {
+pub(crate) fn jittered(every: Duration) -> Duration {
     OWN.try_with(|pulse| pulse.draw(every)).unwrap_or(every)
 }
 
@@ -171,12 +171,12 @@ mod tests {
             felt.view(LIMIT).stuck
         };
         beating(pulse, async {
-            resting(Duration::from_secs(30));
+            idle(Duration::from_secs(30));
             leading("lease", Some(7));
             assert!(!is_stuck(91) && is_stuck(1));
-            moved();
+            progress();
             assert!(!is_stuck(61) && is_stuck(1), "in a round no rest is allowed for");
-            moved();
+            progress();
             assert!(!is_stuck(1));
         })
         .await;

@@ -8,19 +8,19 @@ use lockgate_core::policy::{Explanation, FailMode, InputPolicy, OutputGate, Outp
 use lockgate_core::request::JobRequest;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
-use lockgate_ports::memory::{OnlyLooking, Windows};
 use lockgate_ports::{Clock, Counters, Kernel, OutputContent, OutputMeta, Visit};
 use parking_lot::RwLock;
 
 use super::scanner::Scanner;
 use super::shared::SharedWindows;
+use super::windows::{Entering, Looking, OwnWindows};
 
 /// Stands for a policy before one is known. No policy has this name.
 const UNREAD: &str = "unread";
 
 pub struct LocalKernel {
-    in_force: RwLock<InForce>,
-    windows: Windows,
+    in_force: RwLock<LocalPolicies>,
+    windows: OwnWindows,
     /// Windows over all replicas, if there are others.
     counters: Option<Arc<dyn Counters>>,
     clock: Arc<dyn Clock>,
@@ -29,7 +29,7 @@ pub struct LocalKernel {
 }
 
 #[derive(Clone)]
-enum InForce {
+enum LocalPolicies {
     /// The Store was not asked yet: nothing is decided.
     Unread,
     /// Nobody ever activated a policy.
@@ -42,8 +42,8 @@ enum InForce {
 impl LocalKernel {
     /// `key` makes findings comparable and unguessable. `outputs` overrules whether results are checked.
     pub fn new(clock: Arc<dyn Clock>, key: FindingKey, outputs: Option<bool>) -> Self {
-        let in_force = RwLock::new(InForce::Unread);
-        let (windows, gate) = (Windows::default(), OutputGate::new(key, outputs));
+        let in_force = RwLock::new(LocalPolicies::Unread);
+        let (windows, gate) = (OwnWindows::default(), OutputGate::new(key, outputs));
         Self { in_force, windows, counters: None, clock, gate, scanner: Scanner::default() }
     }
 
@@ -57,15 +57,15 @@ impl LocalKernel {
         Some(SharedWindows { counters, own: &self.windows, now: self.clock.now(), visit })
     }
 
-    fn in_force(&self) -> InForce {
+    fn in_force(&self) -> LocalPolicies {
         self.in_force.read().clone()
     }
 
     fn output_rules(&self) -> OutputRules {
         match &*self.in_force.read() {
-            InForce::Builtin(_) => OutputRules::None,
-            InForce::Policy(policy) => OutputRules::Of(policy.clone()),
-            InForce::Unread | InForce::Unreadable(_) => OutputRules::Unknown,
+            LocalPolicies::Builtin(_) => OutputRules::None,
+            LocalPolicies::Policy(policy) => OutputRules::Of(policy.clone()),
+            LocalPolicies::Unread | LocalPolicies::Unreadable(_) => OutputRules::Unknown,
         }
     }
 }
@@ -75,19 +75,19 @@ impl Kernel for LocalKernel {
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement> {
         let now = self.clock.now();
         match self.in_force() {
-            InForce::Builtin(verdict) => vec![Judgement::Decided(verdict); requests.len()],
-            InForce::Unread => vec![Judgement::unavailable("the policy in force was not read yet"); requests.len()],
-            InForce::Unreadable(id) => {
+            LocalPolicies::Builtin(verdict) => vec![Judgement::Decided(verdict); requests.len()],
+            LocalPolicies::Unread => vec![Judgement::unavailable("the policy in force was not read yet"); requests.len()],
+            LocalPolicies::Unreadable(id) => {
                 vec![Judgement::unavailable(format!("the policy in force, {id}, cannot be read here")); requests.len()]
             }
-            InForce::Policy(policy) => {
+            LocalPolicies::Policy(policy) => {
                 let judge = |place: usize, windows: &dyn Velocity| {
                     let evaluate = || policy.evaluate(&Subject::new(&requests[place], now), windows);
                     Judgement::Decided(unless_panic(evaluate).unwrap_or_else(|| Arc::new(failed(policy.snapshot()))))
                 };
                 match self.shared(Visit::Enter) {
                     Some(shared) => shared.evaluate(requests.len(), judge).await,
-                    None => (0..requests.len()).map(|place| judge(place, &self.windows)).collect(),
+                    None => (0..requests.len()).map(|place| judge(place, &Entering(&self.windows))).collect(),
                 }
             }
         }
@@ -96,51 +96,51 @@ impl Kernel for LocalKernel {
     async fn explain(&self, request: &JobRequest) -> Option<Explanation> {
         let now = self.clock.now();
         match self.in_force() {
-            InForce::Builtin(verdict) => Some(Explanation { verdict, looks: Vec::new() }),
-            InForce::Policy(policy) => {
+            LocalPolicies::Builtin(verdict) => Some(Explanation { verdict, looks: Vec::new() }),
+            LocalPolicies::Policy(policy) => {
                 let explain = |_, windows: &dyn Velocity| policy.explain(&Subject::new(request, now), windows);
                 match self.shared(Visit::Look) {
                     Some(shared) => shared.evaluate(1, explain).await.pop(),
-                    None => Some(explain(0, &OnlyLooking(&self.windows))),
+                    None => Some(explain(0, &Looking(&self.windows))),
                 }
             }
-            InForce::Unread | InForce::Unreadable(_) => None,
+            LocalPolicies::Unread | LocalPolicies::Unreadable(_) => None,
         }
     }
 
     /// By the windows of this process: those of all replicas would have to be waited for.
     fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
-        policy.evaluate(&Subject::new(request, self.clock.now()), &OnlyLooking(&self.windows))
+        policy.evaluate(&Subject::new(request, self.clock.now()), &Looking(&self.windows))
     }
 
     fn snapshot(&self) -> Arc<str> {
         match &*self.in_force.read() {
-            InForce::Unread => UNREAD.into(),
-            InForce::Builtin(verdict) => verdict.snapshot.clone(),
-            InForce::Policy(policy) => policy.snapshot().clone(),
-            InForce::Unreadable(id) => id.clone(),
+            LocalPolicies::Unread => UNREAD.into(),
+            LocalPolicies::Builtin(verdict) => verdict.snapshot.clone(),
+            LocalPolicies::Policy(policy) => policy.snapshot().clone(),
+            LocalPolicies::Unreadable(id) => id.clone(),
         }
     }
 
     fn ready(&self) -> bool {
-        !matches!(&*self.in_force.read(), InForce::Unread | InForce::Unreadable(_))
+        !matches!(&*self.in_force.read(), LocalPolicies::Unread | LocalPolicies::Unreadable(_))
     }
 
     fn input_policy(&self) -> InputPolicy {
         match &*self.in_force.read() {
-            InForce::Policy(policy) => *policy.input(),
-            InForce::Unread | InForce::Builtin(_) | InForce::Unreadable(_) => InputPolicy::CLOSED,
+            LocalPolicies::Policy(policy) => *policy.input(),
+            LocalPolicies::Unread | LocalPolicies::Builtin(_) | LocalPolicies::Unreadable(_) => InputPolicy::CLOSED,
         }
     }
 
     fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>> {
         match Policy::load_stored("policy.yaml", text) {
             Ok(policy) => {
-                *self.in_force.write() = InForce::Policy(Arc::new(policy));
+                *self.in_force.write() = LocalPolicies::Policy(Arc::new(policy));
                 Ok(())
             }
             Err(errors) => {
-                *self.in_force.write() = InForce::Unreadable(id.clone());
+                *self.in_force.write() = LocalPolicies::Unreadable(id.clone());
                 Err(errors.iter().map(ToString::to_string).collect())
             }
         }
@@ -148,9 +148,9 @@ impl Kernel for LocalKernel {
 
     fn adopt_builtin(&self) {
         let mut in_force = self.in_force.write();
-        if matches!(*in_force, InForce::Unread) {
+        if matches!(*in_force, LocalPolicies::Unread) {
             let allow = Verdict::plain(Decision::Allow, "allow-all", "no policy configured", BUILTIN_ALLOW.into());
-            *in_force = InForce::Builtin(Arc::new(allow));
+            *in_force = LocalPolicies::Builtin(Arc::new(allow));
         }
     }
 
@@ -184,7 +184,7 @@ fn failed(snapshot: &Arc<str>) -> Verdict {
 #[cfg(test)]
 mod tests {
     use lockgate_core::request::{Caller, Json, NewJob};
-    use lockgate_ports::memory::ManualClock;
+    use lockgate_model::ManualClock;
 
     use super::*;
 

@@ -3,5 +3,6 @@
 mod local;
 mod scanner;
 mod shared;
+mod windows;
 
 pub use local::LocalKernel;

@@ -7,25 +7,26 @@ use std::cell::RefCell;
 
 use lockgate_core::policy::{Velocity, VelocityWindow};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::memory::{OnlyLooking, Windows};
 use lockgate_ports::{Counters, VelocityAsk, Visit};
+
+use super::windows::{Entering, Looking, OwnWindows};
 
 pub(super) struct SharedWindows<'a> {
     pub(super) counters: &'a dyn Counters,
     /// They decide while the counters are away, so they hear of every place that was taken from here.
-    pub(super) own: &'a Windows,
+    pub(super) own: &'a OwnWindows,
     pub(super) now: Timestamp,
     pub(super) visit: Visit,
 }
 
 /// Places one request was given so far.
-type Given = Vec<(VelocityAsk, u64)>;
+type SharedVerdict = Vec<(VelocityAsk, u64)>;
 
 impl SharedWindows<'_> {
     /// One outcome for each of `count` requests. `evaluate` may be called more than once for a request.
     pub(super) async fn evaluate<T>(&self, count: usize, evaluate: impl Fn(usize, &dyn Velocity) -> T) -> Vec<T> {
         let mut outcomes: Vec<Option<T>> = (0..count).map(|_| None).collect();
-        let mut given: Vec<Given> = vec![Given::new(); count];
+        let mut given: Vec<SharedVerdict> = vec![SharedVerdict::new(); count];
         let mut open: Vec<usize> = (0..count).collect();
         while !open.is_empty() {
             let (mut waiting, mut asks) = (Vec::new(), Vec::new());
@@ -59,8 +60,9 @@ impl SharedWindows<'_> {
         }
         let Ok(places) = self.counters.places(asks).await else { return Vec::new() };
         if self.visit == Visit::Enter {
+            let mut windows = self.own.lock();
             for VelocityAsk { rule, key, job_id, span, .. } in asks {
-                self.own.count(&VelocityWindow { rule, key, job_id, now: self.now, span: *span });
+                windows.enter(&VelocityWindow { rule, key, job_id, now: self.now, span: *span });
             }
         }
         places
@@ -69,15 +71,15 @@ impl SharedWindows<'_> {
     /// By what this process knows.
     fn alone<T>(&self, place: usize, evaluate: &impl Fn(usize, &dyn Velocity) -> T) -> T {
         match self.visit {
-            Visit::Enter => evaluate(place, self.own),
-            Visit::Look => evaluate(place, &OnlyLooking(self.own)),
+            Visit::Enter => evaluate(place, &Entering(self.own)),
+            Visit::Look => evaluate(place, &Looking(self.own)),
         }
     }
 }
 
 /// Answers what is known and notes the first window that is not. What is evaluated beyond that is thrown away.
 struct Asking<'a> {
-    given: &'a Given,
+    given: &'a SharedVerdict,
     visit: Visit,
     unknown: RefCell<Option<VelocityAsk>>,
 }

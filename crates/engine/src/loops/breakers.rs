@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::request::Json;
 use lockgate_ports::{BreakerMove, StoreError};
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, EVERY).await {
         if let Err(error) = inner.breakers_once(&mut untold).await {
             inner.health.store_failed(&error);
-            tracing::warn!(%error, "moves of circuit breakers could not be put on record");
+            tracing::warn!(%error, "circuit breaker transitions could not be written to the audit trail");
         }
     }
 }
@@ -52,7 +52,7 @@ fn entry(moved: BreakerMove) -> AuditEntry {
         at,
         tenant: "default".into(),
         actor: "safety-kernel".into(),
-        action: Action::BreakerMoved,
+        action: AuditAction::BreakerMoved,
         subject: breaker.into(),
         detail: Json::trusted(detail.to_string()),
     }

@@ -40,7 +40,7 @@ impl Inner {
             let away = page.as_ref().is_err_and(|error| !error.is_damage());
             ended = ended.and(page);
             self.metrics.loops.found_stale(left.iter().copied());
-            // Behind those that nobody could end, others wait for their end: these are left to the next tick.
+            // Behind those that could not be ended, others wait for their end: these are left to the next tick.
             match last {
                 Some(last) if full && !away => after = last,
                 _ => break,
@@ -51,7 +51,7 @@ impl Inner {
 
     /// One page, and the states of those that could not be ended.
     async fn end_expired(&self, jobs: Vec<Job>, left: &mut Vec<JobState>) -> Result<(), StoreError> {
-        // F-2: children that had all ended were in time, even if nobody was there to see it.
+        // F-2: children that had all ended were in time, even if no process saw it.
         let (jobs, looked) = self.open_barriers(jobs).await;
         let states: Vec<_> = jobs.iter().map(|job| job.state()).collect();
         let driven = match self.drive(jobs.into_iter().map(|job| (Arc::new(job), Input::Woken)).collect()).await {

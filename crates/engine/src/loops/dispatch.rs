@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{tick, wait};
 use crate::Inner;
 use crate::edge::Batch;
-use crate::health::drawn;
+use crate::health::jittered;
 
 /// Clocks have no finer steps.
 const SOON: Duration = Duration::from_millis(1);
@@ -19,17 +19,17 @@ const SOON: Duration = Duration::from_millis(1);
 pub(super) async fn run(inner: Arc<Inner>, batches: mpsc::Sender<Batch>, mut stop: watch::Receiver<bool>) {
     let ear = inner.ports.bus.listen(Bell::Lanes);
     loop {
-        // Claimed sooner, it would lie where nobody can have it. What becomes free meanwhile is claimed together.
+        // Claimed sooner, it would wait where no worker can get it. What becomes free meanwhile is claimed together.
         let mut room = None;
         while room.is_none() {
             let free = async {
                 match batches.reserve().await {
                     Ok(permit) => room = Some(permit),
-                    // Nobody sends any more: the end is near.
+                    // The sending loop has ended: the process is about to stop.
                     Err(_) => pending().await,
                 }
             };
-            if !wait(&mut stop, drawn(inner.settings.idle_claim), free).await {
+            if !wait(&mut stop, jittered(inner.settings.idle_claim), free).await {
                 return;
             }
         }
@@ -61,7 +61,7 @@ pub(super) async fn run(inner: Arc<Inner>, batches: mpsc::Sender<Batch>, mut sto
         };
         // A limit by time says when it has room again, and what came early when it is due.
         let room = again_at.map(|at| at.since(inner.ports.clock.now()).max(SOON));
-        let idle = drawn(inner.settings.idle_claim);
+        let idle = jittered(inner.settings.idle_claim);
         let rest = room.map_or(idle, |room| room.min(idle));
         if !wait(&mut stop, rest, reason).await {
             return;

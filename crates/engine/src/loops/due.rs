@@ -27,7 +27,7 @@ pub(super) async fn run(inner: Arc<Inner>, recovered: Timestamp, mut stop: watch
 
 impl Inner {
     /// Offers everything that became due after what was seen. A row comes into this list with a time that the Store's clock has
-    /// yet to reach, so behind the cursor is what this process has offered itself, whoever led meanwhile; one whose commit
+    /// yet to reach, so behind the cursor is what this process has offered itself, whichever process led meanwhile; one whose commit
     /// outlasted its delay was offered by its committer, who asks that clock after the commit, or is left to the re-offers. A
     /// round that was cut short therefore goes on where it was: if each leader began at the beginning, those that lose their
     /// lease within a page would never come to its end.

@@ -15,9 +15,9 @@ use super::round::Round;
 use super::{Lead, wait};
 use crate::Inner;
 use crate::commit::Undriven;
-use crate::damage::Found;
-use crate::families::{BELIEVED_FOR, Calls};
-use crate::health::{drawn, moved};
+use crate::damage::ReadRow;
+use crate::families::{BELIEVED_FOR, FamilyBatch};
+use crate::health::{jittered, progress};
 
 /// Parents looked at by one statement. Of each it may have to pass by all children that have ended.
 const PAGE: usize = 64;
@@ -29,7 +29,7 @@ const PLATFORM: &str = "lockgate";
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let every = BELIEVED_FOR.min(inner.settings.families_every);
     // The first sweep with the first tick: an earlier life may have left something.
-    let mut tick_at = Instant::now() + drawn(every);
+    let mut tick_at = Instant::now() + jittered(every);
     let mut sweep_at = tick_at;
     loop {
         // Until a moment and not for a span: calls must not put it off.
@@ -40,18 +40,18 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         let now = Instant::now();
         let ticked = now >= tick_at;
         if ticked {
-            tick_at = now + drawn(every);
+            tick_at = now + jittered(every);
         }
         let sweeps = now >= sweep_at;
         if sweeps {
-            sweep_at = now + drawn(inner.settings.families_every);
+            sweep_at = now + jittered(inner.settings.families_every);
         }
         let called = inner.families_once(ticked).await;
         let swept = if sweeps && inner.settings.roles.scheduler { inner.sweep_families(&stop).await } else { Ok(()) };
         if let Err(error) = called.and(swept) {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("families");
-            tracing::warn!(%error, "parents of jobs could not be looked at; trying again with the next tick");
+            tracing::warn!(%error, "parent jobs could not be checked; trying again with the next tick");
         }
     }
 }
@@ -59,26 +59,26 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     /// What was called in this process. Parents that cannot be looked at do not keep it from the others.
     pub(crate) async fn families_once(&self, all: bool) -> Result<(), StoreError> {
-        let Calls { gather, disown } = self.families.take(all);
+        let FamilyBatch { gather, disown } = self.families.take(all);
         let mut looked = Ok(());
         for page in gather.chunks(PAGE) {
             let done = self.gather(page).await;
             if done.is_err() {
-                self.families.put_back(Calls { gather: page.to_vec(), ..Calls::default() });
+                self.families.put_back(FamilyBatch { gather: page.to_vec(), ..FamilyBatch::default() });
             }
             looked = looked.and(done);
         }
         for page in disown.chunks(PAGE) {
             let done = self.disown_called(page).await;
             if done.is_err() {
-                self.families.put_back(Calls { disown: page.to_vec(), ..Calls::default() });
+                self.families.put_back(FamilyBatch { disown: page.to_vec(), ..FamilyBatch::default() });
             }
             looked = looked.and(done);
         }
         looked
     }
 
-    /// What nobody was there to call for.
+    /// What was missed while no process was there.
     pub(crate) async fn sweep_families(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let every = self.settings.families_every;
         let Some(mut round) = Round::begin(self, stop, Lead::Families, every).await? else { return Ok(()) };
@@ -110,21 +110,21 @@ impl Inner {
 
     async fn gather(&self, parents: &[JobId]) -> Result<(), StoreError> {
         let jobs = self.load_each(parents).await?;
-        self.open_barriers(jobs.into_iter().filter_map(Found::there).collect()).await.1
+        self.open_barriers(jobs.into_iter().filter_map(ReadRow::there).collect()).await.1
     }
 
     async fn disown_called(&self, parents: &[JobId]) -> Result<(), StoreError> {
         let jobs = self.load_each(parents).await?;
-        self.disown_all(jobs.into_iter().filter_map(Found::there).collect()).await
+        self.disown_all(jobs.into_iter().filter_map(ReadRow::there).collect()).await
     }
 
     /// F-2: those go on that have no child under way. The others are handed back as they are, without those that could not be
-    /// looked at: nobody may conclude anything about them.
+    /// looked at: nothing may be concluded about them.
     pub(super) async fn open_barriers(&self, jobs: Vec<Job>) -> (Vec<Job>, Result<(), StoreError>) {
         let (waiting, mut rest): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.owes(Duty::Gather));
         let mut looked = Ok(());
         for some in waiting.chunks(PAGE) {
-            moved();
+            progress();
             match self.open_some(some).await {
                 Ok(wait) => rest.extend(wait),
                 Err(error) => looked = looked.and(Err(error)),
@@ -133,7 +133,7 @@ impl Inner {
         (rest, looked)
     }
 
-    /// Those that have to wait. Nobody can submit a child meanwhile: no attempt holds a parent that waits. One that somebody else
+    /// Those that have to wait. No child can be submitted meanwhile: no attempt holds a parent that waits. One that somebody else
     /// opened meanwhile may have, and wait again: for that the token of the wait is named.
     async fn open_some(&self, waiting: &[Job]) -> Result<Vec<Job>, StoreError> {
         let lives: Vec<(JobId, u32)> = waiting.iter().map(|job| (job.request.job_id.clone(), job.life.no)).collect();
@@ -174,16 +174,16 @@ impl Inner {
         let note: Arc<str> = format!("its parent {} ended as {}", parent.request.job_id, parent.state()).into();
         let (mut after, mut all) = (JobSeq::default(), true);
         loop {
-            moved();
+            progress();
             let live = self.ports.store.live_children(&parent.request.job_id, parent.life.no, after, STOPPED).await?;
             let Some((last, _)) = live.last() else { break };
             after = *last;
             let ids: Vec<JobId> = live.into_iter().map(|(_, id)| id).collect();
             let jobs = self.load_each(&ids).await?;
-            // One that nobody can read is not stopped, and must not be forgotten.
-            all &= !jobs.iter().any(|job| matches!(job, Found::Unreadable));
+            // One that cannot be read is not stopped, and must not be forgotten.
+            all &= !jobs.iter().any(|job| matches!(job, ReadRow::Unreadable));
             let cancel = |job| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note.clone()) });
-            let driven = self.drive(jobs.into_iter().filter_map(Found::there).map(cancel).collect()).await?;
+            let driven = self.drive(jobs.into_iter().filter_map(ReadRow::there).map(cancel).collect()).await?;
             // Work that is done and only waits for its check ends by itself.
             let over = |illegal: &Illegal| matches!(illegal, Illegal::Terminal(_) | Illegal::OutputCheck);
             all &= driven.iter().all(|one| match one {

@@ -16,8 +16,8 @@ use crate::Settings;
 /// A row that cannot be read or written is told of for so long after it was last met: longer than everything is looked through.
 const TOLD_FOR: Duration = Duration::from_secs(300);
 
-pub(crate) struct Health {
-    /// When this process began to listen: what was before nobody could hear.
+pub(crate) struct StoreHealth {
+    /// When this process began to listen: what came before could not be heard.
     began: Instant,
     /// Failures that are less than this apart are one trouble; renewals that are not have a gap between them.
     window: Duration,
@@ -25,7 +25,7 @@ pub(crate) struct Health {
     trusted: Duration,
     /// The longest that a trouble counts for while this edge is renewed all the same.
     defer_max: Duration,
-    state: Mutex<State>,
+    state: Mutex<HealthState>,
     /// A row that cannot be read.
     damage: Lately,
     /// A row that the Store does not take.
@@ -47,8 +47,8 @@ impl Lately {
 }
 
 #[derive(Default)]
-struct State {
-    trouble: Option<Trouble>,
+struct HealthState {
+    trouble: Option<StoreTrouble>,
     /// When the last renewal of this edge that succeeded was asked for.
     renewed: Option<Instant>,
     /// When it last could not be renewed, or was not because this process stood still.
@@ -58,12 +58,12 @@ struct State {
 }
 
 #[derive(Clone, Copy)]
-struct Trouble {
+struct StoreTrouble {
     began: Instant,
     last: Instant,
 }
 
-impl Health {
+impl StoreHealth {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             began: Instant::now(),
@@ -145,14 +145,14 @@ impl Health {
         }
     }
 
-    /// The process was stopped or starved: nobody was heard, and nothing was stored.
+    /// The process was stopped or starved: no worker was heard, and nothing was stored.
     pub(crate) fn stood_still(&self) {
         let mut state = self.state.lock();
         state.unrenewed = Some(Instant::now());
         state.troubled(self.window);
     }
 
-    /// Whether this process has been here since and could hear whoever spoke.
+    /// Whether this process has been here since and could hear its workers.
     pub(crate) fn could_hear_since(&self, since: Instant) -> bool {
         self.began <= since && self.could_store_since(since)
     }
@@ -167,18 +167,18 @@ impl Health {
         renewed && trouble.began.max(steady).elapsed() >= self.defer_max
     }
 
-    /// For how long nobody has been called late or lost because of a trouble.
+    /// For how long lost-worker detection has been postponed because of a trouble.
     pub(crate) fn deferred(&self) -> Duration {
         let trouble = self.state.lock().trouble.filter(|trouble| trouble.last.elapsed() < self.window);
         trouble.map_or(Duration::ZERO, |trouble| trouble.began.elapsed())
     }
 }
 
-impl State {
+impl HealthState {
     fn troubled(&mut self, window: Duration) {
         let now = Instant::now();
         let began = self.trouble.filter(|trouble| trouble.last + window > now).map_or(now, |trouble| trouble.began);
-        self.trouble = Some(Trouble { began, last: now });
+        self.trouble = Some(StoreTrouble { began, last: now });
     }
 }
 
@@ -193,12 +193,12 @@ mod tests {
     }
 
     /// Whether a worker that was silent for ten seconds would be lost, and an attempt that is late ended.
-    fn judges(health: &Health) -> (bool, bool) {
+    fn judges(health: &StoreHealth) -> (bool, bool) {
         let since = Instant::now().checked_sub(Duration::from_secs(10)).expect("later than the start");
         (health.could_hear_since(since), health.could_store_since(since))
     }
 
-    async fn passing(health: &Health, seconds: u64, each: impl Fn(&Health, u64)) {
+    async fn passing(health: &StoreHealth, seconds: u64, each: impl Fn(&StoreHealth, u64)) {
         for second in 0..seconds {
             tokio::time::advance(SECOND).await;
             each(health, second);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     /// The edge is renewed every second, and every fifth a commit fails.
-    fn commits_fail(health: &Health, second: u64) {
+    fn commits_fail(health: &StoreHealth, second: u64) {
         health.renewed(Instant::now());
         if second.is_multiple_of(5) {
             health.cut_off(&away());
@@ -216,7 +216,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_query_that_always_fails_does_not_keep_the_silent_from_being_lost() {
         tokio::time::advance(SECOND * 60).await;
-        let health = Health::new(&Settings::default());
+        let health = StoreHealth::new(&Settings::default());
         passing(&health, 30, |health, second| {
             if second.is_multiple_of(2) {
                 health.renewed(Instant::now());
@@ -231,7 +231,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_query_that_fails_while_the_edge_is_not_renewed_counts() {
         tokio::time::advance(SECOND * 60).await;
-        let health = Health::new(&Settings::default());
+        let health = StoreHealth::new(&Settings::default());
         health.renewed(Instant::now());
         passing(&health, 30, |health, _| health.store_failed(&away())).await;
         assert_eq!(judges(&health), (false, false));
@@ -240,13 +240,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn commits_that_fail_defer_for_three_minutes_if_the_edge_is_renewed() {
         tokio::time::advance(SECOND * 60).await;
-        let health = Health::new(&Settings::default());
+        let health = StoreHealth::new(&Settings::default());
         passing(&health, 180, commits_fail).await;
         assert_eq!(judges(&health), (false, false));
         assert_eq!(health.deferred(), SECOND * 179);
         passing(&health, 2, commits_fail).await;
         assert_eq!(judges(&health), (true, true));
-        // As soon as the edge is not renewed, nobody could be heard after all.
+        // As soon as the edge is not renewed, no worker could be heard after all.
         health.not_renewed(&away());
         assert_eq!(judges(&health), (false, false));
     }
@@ -254,7 +254,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_row_that_is_refused_defers_nobody_and_is_told_of_for_a_while() {
         tokio::time::advance(SECOND * 60).await;
-        let health = Health::new(&Settings::default());
+        let health = StoreHealth::new(&Settings::default());
         passing(&health, 30, |health, _| {
             health.cut_off(&StoreError::Refused("job a: a trigger".to_owned()));
             health.store_failed(&StoreError::Refused("job b: a trigger".to_owned()));
@@ -270,7 +270,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_store_that_is_away_defers_for_as_long_as_it_is_and_a_little_more() {
         tokio::time::advance(SECOND * 60).await;
-        let health = Health::new(&Settings::default());
+        let health = StoreHealth::new(&Settings::default());
         passing(&health, 700, |health, _| health.not_renewed(&away())).await;
         assert_eq!(judges(&health), (false, false));
         passing(&health, 10, |health, _| health.renewed(Instant::now())).await;
@@ -284,8 +284,8 @@ mod tests {
     async fn commits_that_fail_after_an_outage_defer_as_long_as_others() {
         tokio::time::advance(SECOND * 60).await;
         // With an edge that cannot be renewed, and without one, where other calls fail.
-        for outage in [Health::not_renewed, Health::store_failed] {
-            let health = Health::new(&Settings::default());
+        for outage in [StoreHealth::not_renewed, StoreHealth::store_failed] {
+            let health = StoreHealth::new(&Settings::default());
             passing(&health, 20, |health, _| health.renewed(Instant::now())).await;
             passing(&health, 700, |health, _| outage(health, &away())).await;
             passing(&health, 180, |health, second| {
@@ -302,7 +302,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_process_that_has_just_come_or_stood_still_heard_nobody() {
         tokio::time::advance(SECOND * 60).await;
-        let health = Health::new(&Settings::default());
+        let health = StoreHealth::new(&Settings::default());
         assert_eq!(judges(&health), (false, true));
         passing(&health, 11, |health, _| health.renewed(Instant::now())).await;
         assert_eq!(judges(&health), (true, true));

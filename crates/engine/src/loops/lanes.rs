@@ -1,5 +1,5 @@
 //! Looks after lanes that several processes share: they may lose their memory, miss something, or be out of reach. Nothing is
-//! lost by that, for the Store has it all; somebody must only say it again.
+//! lost by that, for the Store has it all; it must only be offered again.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ impl Inner {
         let before = std::mem::replace(&mut *self.lanes.lock(), condition.clone());
         if before != condition {
             self.metrics.sharing.lanes_are(&condition);
-            tracing::warn!(?before, now = ?condition, "the condition of the lanes changed");
+            tracing::warn!(?before, now = ?condition, "lanes condition changed");
         }
         if !matches!(condition, Condition::Behind | Condition::Blank) || !self.leads_rebuild().await? {
             return Ok(());
         }
         let _one_at_a_time = self.config.changing.lock().await;
-        // Somebody may have been faster.
+        // Another process may have been faster.
         match self.ports.lanes.condition().await {
             Condition::Blank => self.lay_out_anew(self.pools_version()).await?,
             Condition::Behind => {
@@ -41,7 +41,7 @@ impl Inner {
             Condition::Sound | Condition::Away(_) => return Ok(()),
         }
         self.metrics.sharing.rebuilt();
-        tracing::info!(was = ?condition, "the lanes were rebuilt from the Store");
+        tracing::info!(was = ?condition, "lanes rebuilt from the Store");
         Ok(())
     }
 

@@ -130,7 +130,7 @@ impl Inner {
         }
         for lease in led {
             if let Err(error) = self.ports.store.release(lease, &self.holder).await {
-                tracing::warn!(%error, lease, "leadership could not be handed over; it expires by itself");
+                tracing::warn!(%error, lease, "leader lease could not be released; it expires by itself");
             }
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::tick;
 use crate::Inner;
-use crate::metrics::{Levels, PoolLevel, PoolLevels, Waiting};
+use crate::metrics::{LaneGauges, Levels, PoolLevel, PoolLevels};
 
 const EVERY: Duration = Duration::from_secs(2);
 /// Whole rows are read to tell what is owed and since when, so this comes round more rarely.
@@ -45,7 +45,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
         let owed = due && inner.settings.roles.scheduler;
         if owed && let Err(error) = inner.owed_once().await {
-            tracing::warn!(%error, "what is owed could not be read; its gauges keep their last value");
+            tracing::warn!(%error, "bypass ledger and outbox could not be counted; their gauges keep the last value");
         }
     }
 }
@@ -53,8 +53,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 /// Once when it begins and once when it ends. Whether it is so now.
 fn say_if_away(was_away: bool, why: Option<&LanesAway>) -> bool {
     match why {
-        Some(why) if !was_away => tracing::warn!(%why, "what waits could not be read; its gauges keep their last value"),
-        None if was_away => tracing::info!("what waits can be read again"),
+        Some(why) if !was_away => tracing::warn!(%why, "lane depths could not be read; their gauges keep the last value"),
+        None if was_away => tracing::info!("lane depths can be read again"),
         Some(_) | None => {}
     }
     why.is_some()
@@ -89,11 +89,11 @@ impl Inner {
         }
     }
 
-    /// Lanes that are away have no empty queues: nothing is set then, and whoever asks for levels sees how old they are.
+    /// Lanes that are away have no empty queues: nothing is set then, and the gauge of their age shows it.
     async fn queues_once(&self, live: [u64; 4], held: [u64; 4], approvals: [u64; 4]) -> Result<(), LanesAway> {
         let depths = self.ports.lanes.depths(usize::MAX).await?;
         let shares = self.ports.lanes.shares(TENANTS_SHOWN).await?;
-        let mut waiting = Waiting { approvals, ..Waiting::default() };
+        let mut waiting = LaneGauges { approvals, ..LaneGauges::default() };
         for depth in &depths {
             waiting.queued[depth.lane.priority as usize] += depth.waiting;
         }
@@ -109,7 +109,7 @@ impl Inner {
         Ok(())
     }
 
-    /// For autoscalers that look into Redis. Whoever finds it away has an alarm of its own.
+    /// For autoscalers that look into Redis. An unreachable Redis has an alert of its own.
     async fn show(&self, pools: &BTreeMap<PoolName, PoolLevel>) {
         let Some(counters) = self.ports.counters.as_ref().filter(|_| self.settings.roles.scheduler) else { return };
         let lengths: Vec<(Arc<str>, u64)> =
@@ -138,14 +138,14 @@ impl Inner {
         }
         for view in self.edge.elsewhere() {
             if let Some(level) = pools.get_mut(&view.profile.pool) {
-                // One that nobody heard of lately may be at work, and must not be taken away as if it were not.
+                // A worker that was not heard of lately may be at work, and must not be taken away as if it were not.
                 level.busy_elsewhere += view.seen.map_or(1, |(sighting, _)| u64::from(sighting.busy));
             }
         }
         pools
     }
 
-    /// What somebody else than a worker has to do, and since when.
+    /// What waits for a person or a service instead of a worker, and since when.
     async fn owed_once(&self) -> Result<(), StoreError> {
         for duty in Duty::ALL {
             let jobs = self.ports.store.owing(duty, JobSeq::default(), OWED_COUNTED).await?;

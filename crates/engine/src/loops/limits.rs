@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use super::{Lead, tick};
 use crate::Inner;
-use crate::damage::Found;
+use crate::damage::ReadRow;
 
 /// Histories that are read to learn who ended attempts, one by one: what goes beyond is found by the next looks.
 const HISTORIES_MAX: usize = 1_000;
 
 /// An attempt that a worker held when the Store was asked.
-pub(crate) struct Bound {
+pub(crate) struct HeldLimit {
     hold: Hold,
     job_id: JobId,
     no: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Bound {
     events: u64,
 }
 
-impl Bound {
+impl HeldLimit {
     /// As the lanes are told of it.
     pub(crate) fn hold(&self) -> Hold {
         self.hold.clone()
@@ -36,7 +36,7 @@ impl Bound {
 /// look is wrong.
 #[derive(Default)]
 struct Doubts {
-    /// Attempts that were counted when nobody held them. Their worker may be letting go of them.
+    /// Attempts that were counted while no session held them. Their worker may be letting go of them.
     over: BTreeSet<AttemptToken>,
     /// Attempts that were held when no limit counted them. The lanes may not have been told yet.
     uncounted: BTreeSet<AttemptToken>,
@@ -72,7 +72,7 @@ impl Inner {
         doubts.uncounted = tokens.difference(&counted).cloned().collect();
         self.count_missed(held, &before.uncounted, &doubts.uncounted).await;
         let Some(leaving) = self.edge.leaving(&open).filter(|_| !unreadable) else {
-            // Somebody whom nobody here can hear may be waiting for a worker to let go, or hold what nobody here can read.
+            // A process that cannot be heard here may be waiting for a worker to let go, or hold a row that cannot be read here.
             doubts.over = before.over;
             return Ok(());
         };
@@ -81,7 +81,7 @@ impl Inner {
         if leaked.is_empty() {
             return Ok(());
         }
-        tracing::warn!(attempts = leaked.len(), "limits counted attempts that are over; they are freed");
+        tracing::warn!(attempts = leaked.len(), "concurrency limits held ended attempts; released");
         self.metrics.sharing.leaked(leaked.len());
         if self.ports.lanes.release(leaked).await {
             self.wake.dispatch.notify_one();
@@ -89,27 +89,27 @@ impl Inner {
         Ok(())
     }
 
-    /// Whoever dispatched these died before it told the lanes.
-    async fn count_missed(&self, held: Vec<Bound>, before: &BTreeSet<AttemptToken>, now: &BTreeSet<AttemptToken>) {
+    /// The process that dispatched these died before it told the lanes.
+    async fn count_missed(&self, held: Vec<HeldLimit>, before: &BTreeSet<AttemptToken>, now: &BTreeSet<AttemptToken>) {
         let routing = self.routing();
-        let missed = |bound: &Bound| {
+        let missed = |bound: &HeldLimit| {
             let token = &bound.hold.token;
             now.contains(token) && before.contains(token) && is_limited(&routing.pools, &bound.hold)
         };
-        let missed: Vec<Bound> = held.into_iter().filter(missed).collect();
+        let missed: Vec<HeldLimit> = held.into_iter().filter(missed).collect();
         if missed.is_empty() {
             return;
         }
-        tracing::warn!(attempts = missed.len(), "attempts ran that no limit counted; they are counted now");
+        tracing::warn!(attempts = missed.len(), "concurrency limits missed running attempts; counted now");
         self.metrics.sharing.uncounted(missed.len());
-        self.ports.lanes.hold(missed.iter().map(Bound::hold).collect()).await;
+        self.ports.lanes.hold(missed.iter().map(HeldLimit::hold).collect()).await;
         self.free_ended(missed).await;
     }
 
-    /// What was just counted may have ended after the Store was asked. Whoever ended it freed it before it counted, and nobody
-    /// frees it again. Only what its worker ended is freed here: what it was told to stop, it may still run, wherever it is
-    /// attached, and whoever hears that it has let go frees that. If that was heard too early, the next looks find it.
-    pub(crate) async fn free_ended(&self, mut counted: Vec<Bound>) {
+    /// If an attempt ended between our read of the Store and `hold`, its release came first, so the slot that was just counted
+    /// would leak. Only attempts that their worker ended are freed here. One that was told to stop may still run, wherever its
+    /// worker is attached, and is freed when the worker confirms its end. If that came too early, the next rounds find the leak.
+    pub(crate) async fn free_ended(&self, mut counted: Vec<HeldLimit>) {
         let routing = self.routing();
         let mut seen = BTreeSet::new();
         counted.retain(|bound| is_limited(&routing.pools, &bound.hold) && seen.insert(bound.hold.token.clone()));
@@ -119,7 +119,7 @@ impl Inner {
                 Ok(ended) => self.free_limits(ended).await,
                 Err(error) => {
                     self.health.store_failed(&error);
-                    tracing::warn!(%error, "what ended while it was counted could not be read; the next looks find it");
+                    tracing::warn!(%error, "recount of concurrency limits could not read ended attempts; the next round finds them");
                     return;
                 }
             }
@@ -127,7 +127,7 @@ impl Inner {
     }
 
     /// Those of these attempts that their workers ended.
-    async fn ended_of(&self, page: &[Bound], histories: &mut usize) -> Result<Vec<AttemptToken>, StoreError> {
+    async fn ended_of(&self, page: &[HeldLimit], histories: &mut usize) -> Result<Vec<AttemptToken>, StoreError> {
         let ids: Vec<JobId> = page.iter().map(|bound| bound.job_id.clone()).collect();
         let mut ended = Vec::new();
         for (bound, found) in page.iter().zip(self.load_each(&ids).await?) {
@@ -144,25 +144,25 @@ impl Inner {
     }
 
     /// Whether the history says that its worker ended the attempt after the Store was asked.
-    async fn is_told_by_history(&self, bound: &Bound, histories: &mut usize) -> Result<bool, StoreError> {
+    async fn is_told_by_history(&self, bound: &HeldLimit, histories: &mut usize) -> Result<bool, StoreError> {
         *histories -= 1;
         let history = self.ports.store.events(&bound.job_id, bound.events).await;
         let own_word = |event: &JobEvent| event.about() == bound.no && event.is_from_worker();
         match history {
             Ok(page) => Ok(page.is_some_and(|page| page.events.iter().any(own_word))),
-            // Of what nobody can read, nothing is concluded.
+            // Nothing is concluded from a row that cannot be read.
             Err(error) if error.is_damage() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
     /// Every attempt that the Store says a worker holds.
-    pub(crate) async fn held_by_workers(&self) -> Result<Vec<Bound>, StoreError> {
+    pub(crate) async fn held_by_workers(&self) -> Result<Vec<HeldLimit>, StoreError> {
         Ok(self.held_by_these(&self.ports.store.open_sessions().await?).await?.0)
     }
 
     /// What these sessions hold by the Store, and those that are closed; and whether some of it cannot be read.
-    async fn held_by_these(&self, open: &[SessionRow]) -> Result<(Vec<Bound>, bool), StoreError> {
+    async fn held_by_these(&self, open: &[SessionRow]) -> Result<(Vec<HeldLimit>, bool), StoreError> {
         let closed = self.ports.store.closed_holding().await?;
         let pool = |row: &SessionRow| (row.session.clone(), row.profile.pool.clone());
         let pools: BTreeMap<SessionId, PoolName> = open.iter().chain(&closed).map(pool).collect();
@@ -174,12 +174,12 @@ impl Inner {
             // One that moved on since, or whose result waits to be checked, is not held, or by another worker that is known here, or
             // begins only now.
             for found in self.load_each(page).await? {
-                unreadable |= matches!(found, Found::Unreadable);
+                unreadable |= matches!(found, ReadRow::Unreadable);
                 let Some(job) = found.there() else { continue };
                 if let Some(pool) = job.holder().and_then(|binding| pools.get(&binding.session)) {
                     let hold = Hold { lane: job.lane(), pool: pool.clone(), token: job.life.attempt.token.clone() };
                     let (no, events) = (job.life.attempt.no, job.life.events);
-                    held.push(Bound { hold, job_id: job.request.job_id.clone(), no, events });
+                    held.push(HeldLimit { hold, job_id: job.request.job_id.clone(), no, events });
                 }
             }
         }

@@ -13,7 +13,7 @@ const EVERY: Duration = Duration::from_millis(500);
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, EVERY).await {
         if let Err(error) = inner.meters_once().await {
-            tracing::warn!(%error, "how much there is could not be read; admission goes by what was known before");
+            tracing::warn!(%error, "admission could not read usage; it continues with the last known usage");
         }
     }
 }

@@ -7,7 +7,6 @@ mod dispatch;
 mod due;
 mod edges;
 mod families;
-mod feed;
 mod health;
 mod lanes;
 mod leads;
@@ -22,8 +21,10 @@ mod placing;
 mod policies;
 mod reap;
 mod recover;
+mod refill;
 mod registry;
 mod reoffer;
+mod requeue_pacer;
 mod retention;
 mod round;
 mod runs;
@@ -33,7 +34,6 @@ mod seals;
 mod sending;
 mod stamps;
 mod starts;
-mod turns;
 mod watched;
 
 use std::future::Future;
@@ -44,15 +44,15 @@ use lockgate_core::time::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-pub(crate) use health::Health;
+pub(crate) use health::StoreHealth;
 pub(crate) use leads::Lead;
-pub(crate) use limits::Bound;
+pub(crate) use limits::HeldLimit;
 pub(crate) use placing::Hopeless;
 pub(crate) use recover::recover;
-pub(crate) use turns::Turns;
-pub(crate) use watched::Watched;
+pub(crate) use requeue_pacer::RequeuePacer;
+pub(crate) use watched::WatchedEdges;
 
-use crate::health::{beating, drawn, moved, resting};
+use crate::health::{beating, idle, jittered, progress};
 use crate::{Inner, Settings};
 
 /// Starts the loops of this process's roles. All end soon after `stop` turns true.
@@ -60,7 +60,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     let Settings { roles, exclusive_store, .. } = inner.settings;
     let mut starting = Starting { inner, running, stop };
     starting.start("policies", policies::run);
-    starting.start("feed", feed::run);
+    starting.start("feed", refill::run);
     starting.start("scans", scans::run);
     starting.start("edges", edges::run);
     starting.start("families", families::run);
@@ -79,7 +79,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
     if !inner.ports.outlets.is_empty() {
         starting.start("outbox", outbox::run);
     }
-    // Whoever takes submits: by calls, or by letters.
+    // Processes that accept submits: by calls, or over the bus.
     if roles.gateway || roles.scheduler {
         starting.start("meters", meters::run);
     }
@@ -133,18 +133,18 @@ impl Starting<'_> {
 
 /// Waits for a reason to run, the next tick, or the end. False means: end.
 async fn wait(stop: &mut watch::Receiver<bool>, tick: Duration, reason: impl Future<Output = ()>) -> bool {
-    resting(tick);
+    idle(tick);
     let goes_on = tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => false,
         () = reason => true,
         () = tokio::time::sleep(tick) => true,
     };
-    moved();
+    progress();
     goes_on
 }
 
 /// Waits for the next tick, which may come a little early. False means: end.
 async fn tick(stop: &mut watch::Receiver<bool>, every: Duration) -> bool {
-    wait(stop, drawn(every), std::future::pending()).await
+    wait(stop, jittered(every), std::future::pending()).await
 }

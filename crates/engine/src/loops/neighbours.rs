@@ -1,5 +1,5 @@
 //! What other processes do that concerns this one: workers that attached there, attempts held here that ended there, and workers
-//! here that somebody there was asked to send away.
+//! here that an operator drained through another gateway.
 //!
 //! A ring says which jobs moved; a look at everything that is held, every few seconds, finds what no ring told of.
 
@@ -24,14 +24,14 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut look_at = Instant::now();
     loop {
         let mut moved = BTreeSet::new();
-        health::resting(inner.settings.edge_renew);
+        health::idle(inner.settings.edge_renew);
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
             jobs = rings.next() => moved.extend(jobs.iter().cloned()),
             () = tokio::time::sleep_until(look_at) => {}
         }
-        health::moved();
+        health::progress();
         // Rings never stop under load, and the look is for what they did not tell.
         let due = moved.is_empty() || Instant::now() >= look_at;
         let gathered = Instant::now() + GATHER;
@@ -39,7 +39,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             moved.extend(jobs.iter().cloned());
         }
         let looked = if due || moved.iter().any(Bell::is_sessions) {
-            look_at = Instant::now() + health::drawn(inner.settings.edge_renew);
+            look_at = Instant::now() + health::jittered(inner.settings.edge_renew);
             inner.neighbours_once().await
         } else {
             inner.stop_moved(inner.edge.held_of(&moved)).await
@@ -47,7 +47,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         if let Err(error) = looked {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("neighbours");
-            tracing::warn!(%error, "what other processes did could not be read; trying again with the next tick");
+            tracing::warn!(%error, "changes by other processes could not be read; trying again with the next tick");
         }
     }
 }
@@ -91,7 +91,7 @@ impl Inner {
     }
 }
 
-/// Whether an attempt that is held here was ended by somebody else. One that is still being dispatched was not.
+/// Whether an attempt that is held here was ended by another process. One that is still being dispatched was not.
 fn is_over(held: &Job, stored: &Job) -> bool {
     let same = stored.life.attempt.token == held.life.attempt.token;
     let session = |job: &Job| job.life.attempt.binding.as_ref().map(|binding| binding.session.clone());

@@ -1,5 +1,5 @@
-//! Relays outbox rows to sinks outside of us. Whoever committed a row relays it at once; the leader takes rows that are
-//! older than a few seconds. Both may deliver the same row: whoever gets it knows it by its id.
+//! Relays outbox rows to external sinks. The process that committed a row relays it at once; the leader takes rows that are
+//! older than a few seconds. Both may deliver the same row: the receiver knows it by its id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Lead, wait};
 use crate::Inner;
-use crate::health::{drawn, moved};
+use crate::health::{jittered, progress};
 
 /// How old rows are that their committer did not relay.
 const OLD: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             inner.outgoing.wake.notified().await;
             called = true;
         };
-        let every = drawn(inner.settings.outbox_every);
+        let every = jittered(inner.settings.outbox_every);
         if !wait(&mut stop, every, call).await {
             return;
         }
@@ -71,7 +71,7 @@ impl Inner {
         if !self.settings.roles.scheduler {
             return Ok(());
         }
-        // Whoever reaches nothing does not lead: another process may.
+        // A process that reaches no sink does not lead: another one may.
         if let Some(why) = self.all_away() {
             self.stand_aside(Lead::Outbox);
             return self.say_how_late(Some(why)).await;
@@ -108,8 +108,8 @@ impl Inner {
             (backlog.oldest > LATE).then(|| format!("the oldest message for outside waits for {seconds} s: {}", why()));
         if let (true, text) = (self.outgoing.set_late(late.clone()), late) {
             match text {
-                Some(why) => tracing::warn!(why, "messages for outside are late; they wait in the Store"),
-                None => tracing::info!("messages for outside are no longer late"),
+                Some(why) => tracing::warn!(why, "outbox rows are late; they wait in the Store"),
+                None => tracing::info!("outbox rows are no longer late"),
             }
         }
         Ok(())
@@ -124,7 +124,7 @@ impl Inner {
                 Some(why) => Delivered { done: Vec::new(), failed: rows.iter().map(|row| (row.id, why.clone())).collect() },
                 None => outlet.deliver(rows).await,
             };
-            moved();
+            progress();
             if !delivered.done.is_empty() {
                 self.ports.store.outbox_done(&delivered.done).await?;
             }
@@ -135,7 +135,7 @@ impl Inner {
         Ok(all)
     }
 
-    /// Rows for sinks that nobody serves here are another process's, or wait until somebody does.
+    /// Rows for sinks that are not served here are another process's, or wait until one serves them.
     fn by_outlet(&self, rows: Vec<OutboxRow>) -> BTreeMap<usize, Vec<OutboxRow>> {
         let mut parts: BTreeMap<usize, Vec<OutboxRow>> = BTreeMap::new();
         for row in rows {

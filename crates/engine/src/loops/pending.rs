@@ -30,7 +30,7 @@ impl Inner {
         let (mut after, mut left, mut judged) = (ReadyKey::default(), self.released_at_once(), Ok(()));
         // A Store that takes nothing at all must not have one round walk through everything.
         let mut given_back = left;
-        // While the kernel is away the rows are the wait-list: nobody asks one by one, and nothing is written.
+        // While the kernel is away the rows are the wait-list: no job is asked about one by one, and nothing is written.
         while left > 0 && self.ports.kernel.ready() {
             let jobs = self.ports.store.pending(after, self.settings.batch_max.min(left)).await?;
             let Some(last) = jobs.last() else { return judged };

@@ -1,4 +1,4 @@
-//! Gives up what nobody can ever take as things are: no pool for the topic, or no fitting worker in a pool whose workers
+//! Fails jobs that no worker can ever take as things are: no pool for the topic, or no fitting worker in a pool whose workers
 //! are chosen by the scheduler. Everything else waits for as long as its deadline allows.
 //!
 //! All jobs of one shape are in the same position, so the tries are counted by shape and from time, not written into every
@@ -26,7 +26,7 @@ use super::round::Round;
 use super::{Lead, tick};
 use crate::Inner;
 
-/// Shapes that nobody can take, since when, and why.
+/// Shapes that no worker can take, since when, and why.
 #[derive(Default)]
 pub(crate) struct Hopeless(Mutex<Looked>);
 
@@ -39,13 +39,13 @@ struct Looked {
     kept: Option<Arc<str>>,
     /// What it says of shapes that were not seen since, and when it was read. Lanes and configuration may take a moment after a
     /// start.
-    resumed: BTreeMap<Arc<Shape>, Kept>,
+    resumed: BTreeMap<Arc<Shape>, PlacementTries>,
     resumed_at: Timestamp,
 }
 
 /// The tries of one shape, as they are kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Kept {
+struct PlacementTries {
     shape: Arc<Shape>,
     /// A reason code. Another reason is a new chance, and so is another routing.
     reason: String,
@@ -67,7 +67,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         if let Err(error) = inner.placing_once(&stop).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("placing");
-            tracing::warn!(%error, "jobs that nobody can take could not be given up; trying again with the next tick");
+            tracing::warn!(%error, "unplaceable jobs could not be failed; trying again with the next tick");
         }
     }
 }
@@ -100,7 +100,7 @@ impl Inner {
                 break;
             }
             match self.give_up(&mut round, &depth.lane, (*since, refusal), &routing, now - span).await {
-                // Of a Store that is away nobody needs to ask about every lane.
+                // A Store that is away is not asked about every lane.
                 Err(error) if !error.is_damage() => return Err(error),
                 done => placed = placed.and(done),
             }
@@ -162,7 +162,7 @@ impl Inner {
         Ok(())
     }
 
-    /// How often placing this job was tried, if nobody can ever take it.
+    /// How often placing this job was tried, if no worker can ever take it.
     pub(crate) fn placing_tries(&self, job: &Job, shape: &Arc<Shape>) -> Option<PlacingTries> {
         let since = self.hopeless.since(&shape.fit())?.max(job.life.due_at);
         Some(ladder(&shape.fit(), &self.settings.limits).tries(self.ports.clock.now().since(since)))
@@ -214,8 +214,8 @@ impl Hopeless {
     }
 
     fn resume(&self, text: Arc<str>, now: Timestamp) {
-        let kept: Vec<Kept> = serde_json::from_str(&text).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the tries to place jobs that were kept cannot be read; they are counted anew");
+        let kept: Vec<PlacementTries> = serde_json::from_str(&text).unwrap_or_else(|error| {
+            tracing::warn!(%error, "stored placement tries cannot be read; they are counted from zero");
             Vec::new()
         });
         let mut looked = self.0.lock();
@@ -227,7 +227,7 @@ impl Hopeless {
     /// What should be kept, if it is not what is kept.
     fn unkept(&self, now: Timestamp, limits: &Limits) -> Option<Arc<str>> {
         let looked = self.0.lock();
-        let kept = |(shape, (since, refusal)): (&Arc<Shape>, &(Timestamp, Refusal))| Kept {
+        let kept = |(shape, (since, refusal)): (&Arc<Shape>, &(Timestamp, Refusal))| PlacementTries {
             shape: shape.clone(),
             reason: refusal.to_string(),
             pools: looked.routing.pools.clone(),
@@ -237,7 +237,7 @@ impl Hopeless {
         let mut tried = looked.resumed.clone();
         let seen = looked.shapes.iter().map(kept).filter(|kept| kept.tries > 0);
         tried.extend(seen.map(|kept| (kept.shape.clone(), kept)));
-        let tried: Vec<&Kept> = tried.values().take(KEPT_MAX).collect();
+        let tried: Vec<&PlacementTries> = tried.values().take(KEPT_MAX).collect();
         // Names and numbers can always be written.
         let text: Arc<str> = serde_json::to_string(&tried).ok()?.into();
         (looked.kept.as_ref() != Some(&text)).then_some(text)
@@ -248,7 +248,7 @@ impl Hopeless {
     }
 }
 
-impl Kept {
+impl PlacementTries {
     fn is_of(&self, routing: &RoutingId, refusal: &Refusal) -> bool {
         self.pools == routing.pools && self.states == routing.states && self.reason == refusal.to_string()
     }

@@ -1,10 +1,10 @@
-//! Keeps the kernel at the policy, and routing at the configuration, that the Store has in force, whoever put them there
+//! Keeps the kernel at the policy, and routing at the configuration, that the Store has in force, whichever process activated them
 //! and whatever became of the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::ids::ActorId;
 use lockgate_core::request::Json;
 use lockgate_ports::{Activation, Active, Elsewhere, SnapshotKind, StoreError};
@@ -95,14 +95,14 @@ impl Inner {
             at: self.ports.clock.now(),
             tenant: "default".into(),
             actor: actor.clone(),
-            action: Action::PolicyActivated,
+            action: AuditAction::PolicyActivated,
             subject: elsewhere.id.clone(),
             detail: Json::null(),
         };
         let expected = active.map_or(0, |active| active.version);
         let Elsewhere { id, text } = elsewhere;
         let activation = Activation { kind: SnapshotKind::Policy, id, text, actor, expected, audit };
-        // Somebody else followed first: the next tick sees whether that was the same.
+        // Another call followed first: the next tick sees whether that was the same.
         let _ = self.ports.store.activate(activation).await?;
         let active = self.ports.store.active(SnapshotKind::Policy).await?;
         self.compare(active).await

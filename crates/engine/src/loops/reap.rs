@@ -13,13 +13,13 @@ use tokio::time::Instant;
 use super::tick;
 use crate::Inner;
 use crate::commit::Undriven;
-use crate::damage::Found;
+use crate::damage::ReadRow;
 use crate::edge::Gone;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut looked = Instant::now();
     while tick(&mut stop, inner.settings.reap_every).await {
-        // A process that was stopped or starved heard nobody.
+        // A process that was stopped or starved received no beats.
         if looked.elapsed() > inner.settings.reap_every * 2 {
             inner.edge.forgive();
             inner.health.stood_still();
@@ -28,7 +28,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         if let Err(error) = inner.reap_once().await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("reap");
-            tracing::warn!(%error, "sessions could not be looked over; trying again with the next tick");
+            tracing::warn!(%error, "sessions could not be checked; trying again with the next tick");
         }
     }
 }
@@ -98,7 +98,7 @@ impl Inner {
         Ok(())
     }
 
-    /// An attempt that is held here was ended by somebody else. What is known of the job now says why.
+    /// An attempt that is held here was ended by another process. What is known of the job now says why.
     pub(crate) async fn stop_held(&self, held: &Job, now: &Job) {
         let Some(binding) = &held.life.attempt.binding else { return };
         let token = &held.life.attempt.token;
@@ -108,7 +108,7 @@ impl Inner {
         }
     }
 
-    /// The same of one of many: a row of it that the Store does not read or take keeps no other session waiting. It is tried again
+    /// Like `close_and_lose`, but a corrupt or refused row is logged and skipped so that other sessions still close. It is tried again
     /// with the next round.
     pub(crate) async fn close_each(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
         match self.close_and_lose(session, epoch).await {
@@ -120,7 +120,7 @@ impl Inner {
         }
     }
 
-    /// Closes the session in the Store if nobody attached it anew, then requeues what it held.
+    /// Closes the session in the Store unless it attached again, then requeues what it held.
     pub(crate) async fn close_and_lose(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
         let closed = self.ports.store.close_session(session, epoch).await?;
         let left = self.edge.remove(session, epoch);
@@ -129,11 +129,11 @@ impl Inner {
             self.left(left).await;
             self.lose_all(session, epoch).await?;
         }
-        // Else it attached elsewhere, with what it has not let go of: whoever holds it now frees that.
+        // Else it attached elsewhere, with what it has not let go of: the process that holds it now frees that.
         Ok(())
     }
 
-    /// Requeues what a closed session still holds, as far as it may run again soon. Whoever closes edges finds the rest.
+    /// Requeues what a closed session still holds, as far as it may run again soon. The round that closes edges finds the rest.
     pub(crate) async fn lose_all(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
         let evidence = Evidence::Closed { session: session.clone(), epoch };
         let bound = self.ports.store.bound(std::slice::from_ref(session)).await?;
@@ -143,7 +143,7 @@ impl Inner {
             if soon.is_empty() {
                 break;
             }
-            let jobs = self.load_each(soon).await?.into_iter().filter_map(Found::there);
+            let jobs = self.load_each(soon).await?.into_iter().filter_map(ReadRow::there);
             // What was bound a moment ago may be held by another one by now.
             let held = jobs.filter(|job| is_held_by(job, session)).map(Arc::new).collect();
             self.lose(session, held, &evidence).await?;

@@ -10,19 +10,19 @@ use super::tick;
 use crate::Inner;
 
 /// The engine was told to stop before it could start.
-pub(crate) struct Stopped;
+pub(crate) struct RecoveryStopped;
 
 /// The time before which everything due is in the rebuilt lanes.
-pub(crate) async fn recover(inner: &Arc<Inner>, stop: &mut watch::Receiver<bool>) -> Result<Timestamp, Stopped> {
+pub(crate) async fn recover(inner: &Arc<Inner>, stop: &mut watch::Receiver<bool>) -> Result<Timestamp, RecoveryStopped> {
     loop {
         let began = inner.ports.clock.now();
         match inner.recover_once().await {
             // The lanes may have been laid out before, when the first configuration was read.
             Ok(()) => return Ok(inner.config.laid_out_at().map_or(began, |at| at.min(began))),
-            Err(error) => tracing::error!(%error, "cannot start yet; trying again"),
+            Err(error) => tracing::error!(%error, "startup recovery failed; trying again"),
         }
         if !tick(stop, inner.settings.idle_claim).await {
-            return Err(Stopped);
+            return Err(RecoveryStopped);
         }
     }
 }

@@ -26,7 +26,7 @@ const _: () = assert!(SNAPSHOT_EVERY.as_millis() * 2 <= WRITER_TTL.as_millis());
 const NEWS_EVERY: Duration = Duration::from_millis(10);
 
 /// What comes next.
-enum Next {
+enum RegistryEvent {
     Stop,
     News,
     Tell,
@@ -42,36 +42,36 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         inner.warm_start(&**counters).await;
     }
     let mut tell_at = Instant::now();
-    let mut write_at = tell_at + health::drawn(SNAPSHOT_EVERY);
+    let mut write_at = tell_at + health::jittered(SNAPSHOT_EVERY);
     let mut news_at = tell_at;
     loop {
-        health::resting(inner.settings.beat_every.min(SNAPSHOT_EVERY));
+        health::idle(inner.settings.beat_every.min(SNAPSHOT_EVERY));
         let next = tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop) => Next::Stop,
-            () = tokio::time::sleep_until(tell_at) => Next::Tell,
-            () = tokio::time::sleep_until(write_at) => Next::Write,
-            () = inner.has_news(news_at) => Next::News,
-            seen = heard.next() => Next::Heard(seen),
+            _ = stop.wait_for(|stop| *stop) => RegistryEvent::Stop,
+            () = tokio::time::sleep_until(tell_at) => RegistryEvent::Tell,
+            () = tokio::time::sleep_until(write_at) => RegistryEvent::Write,
+            () = inner.has_news(news_at) => RegistryEvent::News,
+            seen = heard.next() => RegistryEvent::Heard(seen),
         };
-        health::moved();
+        health::progress();
         match next {
-            Next::Stop => break,
-            Next::News => {
+            RegistryEvent::Stop => break,
+            RegistryEvent::News => {
                 news_at = Instant::now() + NEWS_EVERY;
                 inner.post(inner.edge.news()).await;
             }
-            Next::Tell => {
-                tell_at = Instant::now() + health::drawn(inner.settings.beat_every);
+            RegistryEvent::Tell => {
+                tell_at = Instant::now() + health::jittered(inner.settings.beat_every);
                 inner.tell_of_workers().await;
             }
-            Next::Write => {
-                write_at = Instant::now() + health::drawn(SNAPSHOT_EVERY);
+            RegistryEvent::Write => {
+                write_at = Instant::now() + health::jittered(SNAPSHOT_EVERY);
                 if let Some(counters) = &counters {
                     inner.snapshot_once(&**counters).await;
                 }
             }
-            Next::Heard(seen) => {
+            RegistryEvent::Heard(seen) => {
                 let leaves_jobs = inner.edge.leaves_jobs();
                 if inner.edge.saw(seen.iter(), Duration::ZERO) > 0 && leaves_jobs {
                     // Whose they should be may have changed.
@@ -81,7 +81,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         }
     }
     if let Some(counters) = counters {
-        // Whoever cannot be told finds out: the lock runs out by itself.
+        // A process that cannot be told finds out: the lock expires by itself.
         let _ = counters.let_go(&[WRITER], inner.edge.id().as_str()).await;
     }
 }
@@ -93,11 +93,11 @@ impl Inner {
             Ok(Some((snapshot, age))) => {
                 let warm = self.edge.saw(snapshot.workers.iter().map(|worker| &worker.seen), age);
                 self.metrics.registry.warmed(warm, age);
-                tracing::info!(workers = warm, ?age, "what is known of workers was read from a snapshot");
+                tracing::info!(workers = warm, ?age, "worker registry loaded from the snapshot");
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(%error, "the snapshot of workers could not be read; their processes tell of them in a moment");
+                tracing::warn!(%error, "worker registry snapshot could not be read; other processes will announce their workers");
             }
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Lead, wait};
-use crate::health::{drawn, moved};
+use crate::health::{jittered, progress};
 use crate::{Inner, Settings};
 
 /// Rows compared per lane and round.
@@ -28,12 +28,12 @@ const FAILING_MAX: usize = 3;
 
 /// Why lanes are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum CompareCause {
     /// The lanes may have missed something: those that have jobs are compared.
     Tick,
     /// They may have missed a whole lane: all of the Store's are compared.
     Sweep,
-    /// The same at once, by whoever saw somebody die: who leads the loop need not know of it.
+    /// Like `Tick`, at once, because this process saw another one die; the leader of the loop need not know.
     Death,
 }
 
@@ -41,7 +41,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let Settings { reoffer_every, reoffer_all_every, .. } = inner.settings;
     let mut all_at = Instant::now() + reoffer_all_every;
     let mut rests_until = Instant::now();
-    // Somebody died, and what it did not offer was not made up for yet.
+    // A process died, and the rows it did not offer were not offered again yet.
     let mut owed = false;
     loop {
         let death = async {
@@ -52,18 +52,18 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             }
             tokio::time::sleep_until(all_at).await;
         };
-        if !wait(&mut stop, drawn(reoffer_every), death).await {
+        if !wait(&mut stop, jittered(reoffer_every), death).await {
             return;
         }
         // Ticks come up to a tenth early, and the next one is too late.
         let all = Instant::now() + reoffer_every / 10 >= all_at;
         let cause = match (all, owed) {
-            (false, _) => Cause::Tick,
-            (true, false) => Cause::Sweep,
-            (true, true) => Cause::Death,
+            (false, _) => CompareCause::Tick,
+            (true, false) => CompareCause::Sweep,
+            (true, true) => CompareCause::Death,
         };
         let compared = inner.reoffer_once(cause, &stop).await;
-        if cause != Cause::Tick {
+        if cause != CompareCause::Tick {
             let now = Instant::now();
             if matches!(compared, Ok(true)) {
                 (owed, all_at, rests_until) = (false, now + reoffer_all_every, now + reoffer_every);
@@ -85,15 +85,15 @@ impl Inner {
     }
 
     /// Whether it was for this process to do, and went through as far as it can: damage is no less at the next try.
-    async fn reoffer_once(&self, cause: Cause, stop: &watch::Receiver<bool>) -> Result<bool, StoreError> {
+    async fn reoffer_once(&self, cause: CompareCause, stop: &watch::Receiver<bool>) -> Result<bool, StoreError> {
         let leads = self.leads(Lead::Reoffer, self.settings.reoffer_every).await?;
-        if !leads && cause != Cause::Death {
+        if !leads && cause != CompareCause::Death {
             return Ok(false);
         }
         let Some(lanes) = self.to_compare(cause).await? else { return Ok(false) };
         let mut failing = 0;
         for (lane, rows) in lanes {
-            moved();
+            progress();
             if *stop.borrow() {
                 return Ok(false);
             }
@@ -111,11 +111,11 @@ impl Inner {
     }
 
     /// Lanes, and how many rows of each. None if the lanes cannot say what they know.
-    async fn to_compare(&self, cause: Cause) -> Result<Option<Vec<(LaneKey, usize)>>, StoreError> {
-        let listed = if cause == Cause::Tick { LANES } else { usize::MAX };
+    async fn to_compare(&self, cause: CompareCause) -> Result<Option<Vec<(LaneKey, usize)>>, StoreError> {
+        let listed = if cause == CompareCause::Tick { LANES } else { usize::MAX };
         // Lanes that are away are rebuilt as a whole when they are back.
         let Ok(depths) = self.ports.lanes.depths(listed).await else { return Ok(None) };
-        if cause == Cause::Tick {
+        if cause == CompareCause::Tick {
             return Ok(Some(depths.into_iter().map(|depth| (depth.lane, HEAD)).collect()));
         }
         let known: BTreeMap<LaneKey, u64> = depths.into_iter().map(|depth| (depth.lane, depth.waiting)).collect();

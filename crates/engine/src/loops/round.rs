@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::Lead;
 use crate::Inner;
-use crate::health::moved;
+use crate::health::progress;
 
-/// Between its pages a round ends when the process is to end, or when somebody else leads by now.
+/// Between its pages a round ends when the process is to end, or when another process leads by now.
 pub(super) struct Round<'a> {
     inner: &'a Inner,
     stop: &'a watch::Receiver<bool>,
@@ -35,7 +35,7 @@ impl Led {
 }
 
 impl<'a> Round<'a> {
-    /// None if somebody else leads.
+    /// None if another process leads.
     pub(super) async fn begin(
         inner: &'a Inner,
         stop: &'a watch::Receiver<bool>,
@@ -47,14 +47,14 @@ impl<'a> Round<'a> {
         Ok(leads.then_some(Self { inner, stop, led: Some(Led { lead, every, at }) }))
     }
 
-    /// Of what this process does whoever leads.
+    /// For rounds of every process, leader or not.
     pub(super) fn of_own(inner: &'a Inner, stop: &'a watch::Receiver<bool>) -> Self {
         Self { inner, stop, led: None }
     }
 
     /// Asked before each page.
     pub(super) async fn goes_on(&mut self) -> Result<bool, StoreError> {
-        moved();
+        progress();
         if *self.stop.borrow() { Ok(false) } else { self.still_leads().await }
     }
 
@@ -67,7 +67,7 @@ impl<'a> Round<'a> {
                 _ = stop.wait_for(|stop| *stop) => return,
                 () = tokio::time::sleep(rest) => {}
             }
-            // Whoever leads by now, what is under way is as good as theirs; it is asked again before the next page.
+            // Even if another process leads by now, the page under way is valid there too; leadership is checked again before the next page.
             let _ = self.still_leads().await;
         }
         let _ = stop.wait_for(|stop| *stop).await;

@@ -1,4 +1,4 @@
-//! Runs move when they are called; the rest of this loop finds what nobody called for.
+//! Runs move when they are called; the rest of this loop finds runs that were not woken.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Lead;
 use crate::Inner;
-use crate::health::{drawn, moved, resting};
+use crate::health::{idle, jittered, progress};
 use crate::metrics::Swept;
 
 /// Runs stepped in one commit.
@@ -20,21 +20,21 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let now = Instant::now();
     let mut rounds = Rounds { tick_at: now, sweep_at: now, swept: None, counted: Swept::default(), leads: false };
     loop {
-        let wake_in = inner.orchestra.next_wake().map(|at| at.since(inner.ports.clock.now()));
+        let wake_in = inner.run_queue.next_wake().map(|at| at.since(inner.ports.clock.now()));
         let tick_at = wake_in.map_or(rounds.tick_at, |wait| rounds.tick_at.min(Instant::now() + wait));
-        resting(inner.settings.runs_every);
+        idle(inner.settings.runs_every);
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
             () = tokio::time::sleep_until(tick_at) => {}
-            () = inner.orchestra.called() => {}
-            rung = rings.next() => inner.orchestra.call(rung.iter().filter_map(RunId::of)),
+            () = inner.run_queue.woken() => {}
+            rung = rings.next() => inner.run_queue.wake(rung.iter().filter_map(RunId::of)),
         }
-        moved();
+        progress();
         if let Err(error) = inner.runs_once(&mut rounds).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("runs");
-            tracing::warn!(%error, "runs could not be moved on; trying again with the next tick");
+            tracing::warn!(%error, "runs could not be stepped; trying again with the next tick");
         }
     }
 }
@@ -55,17 +55,17 @@ impl Inner {
         let every = self.settings.runs_every;
         let now = Instant::now();
         if now >= rounds.tick_at {
-            rounds.tick_at = now + drawn(every);
-            // Renewed with time to spare: between ticks nobody asks again.
+            rounds.tick_at = now + jittered(every);
+            // Renewed with time to spare: between ticks it is not asked again.
             rounds.leads = self.leads(Lead::Runs, every * 2).await?;
             if rounds.leads {
                 self.call_unheard().await?;
             }
         }
-        self.orchestra.call_due(self.ports.clock.now());
-        let called = self.orchestra.take(RUNS_MAX);
+        self.run_queue.wake_due(self.ports.clock.now());
+        let called = self.run_queue.take(RUNS_MAX);
         if !rounds.leads {
-            // Whoever leads now counts them, all of them and at once: what was counted before is old.
+            // The present leader counts them, all of them and at once: what was counted before is old.
             (rounds.sweep_at, rounds.swept, rounds.counted) = (now, None, Swept::default());
             self.metrics.runs.swept(Swept::default());
             return Ok(());
@@ -80,7 +80,8 @@ impl Inner {
                 self.metrics.runs.swept(std::mem::take(&mut rounds.counted));
             }
             // The next page comes with the next tick, so that runs move between pages.
-            rounds.sweep_at = if rounds.swept.is_some() { rounds.tick_at } else { now + drawn(self.settings.sweep_every) };
+            rounds.sweep_at =
+                if rounds.swept.is_some() { rounds.tick_at } else { now + jittered(self.settings.sweep_every) };
         }
         stepped
     }
@@ -92,7 +93,7 @@ impl Inner {
             stepped = self.step_each(&called).await;
         }
         if stepped.as_ref().is_err_and(|error| !error.is_damage()) {
-            self.orchestra.put_back(called);
+            self.run_queue.put_back(called);
         }
         stepped
     }
@@ -116,7 +117,7 @@ impl Inner {
         for ids in [waking, unheard] {
             // They should have moved, so what is remembered of them may be old.
             self.forget(&ids);
-            self.orchestra.call(ids);
+            self.run_queue.wake(ids);
         }
         Ok(())
     }

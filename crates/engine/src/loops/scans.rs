@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use lockgate_core::ids::JobSeq;
-use lockgate_core::job::{Duty, Input, Job, LetOut, Scanned};
+use lockgate_core::job::{Duty, Input, Job, Scanned, UnscannedRelease};
 use lockgate_core::policy::FailMode;
 use lockgate_ports::{JobQuery, OutputContent, StoreError};
 use tokio::sync::watch;
@@ -14,31 +14,31 @@ use super::round::Round;
 use super::{Lead, wait};
 use crate::Inner;
 use crate::edge::NOBODY_SCANNED;
-use crate::health::moved;
-use crate::metrics::Phase;
+use crate::health::progress;
+use crate::metrics::ResultPhase;
 
 /// Results of one commit.
 const PAGE: usize = 64;
 /// Results in memory, and with a kernel elsewhere, at once; each may have a mebibyte.
 const AT_ONCE: usize = 16;
 
-/// A walk through everything that is owed rests so many times longer than it took, while nobody can look.
+/// A walk through everything that is owed rests so many times longer than it took, while no scanner answers.
 const RESTS: u32 = 10;
 
 /// What came of one result.
-enum Scan {
+enum DueScan {
     Done(Arc<Job>, Input),
-    /// Nobody looked, and the fail mode does not let the result wait.
+    /// No scanner answered, and the fail mode does not let the result wait.
     Unscanned(Arc<Job>, Input),
-    /// Somebody was faster.
+    /// Another commit came first.
     NotOwed,
     NobodyLooked,
 }
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
-    let mut outage = Outage::default();
+    let mut outage = ScanOutage::default();
     loop {
-        // What came in here is scanned here; the leader sees to what nobody scanned.
+        // What came in here is scanned here; the leader scans what is left over.
         let mut came = false;
         let arrival = async {
             inner.wake.scan.notified().await;
@@ -55,17 +55,17 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// While nobody can look at contents, every result that comes out adds to what is owed: it is walked through once, and then
-/// again when a breaker let somebody try in vain, but not all the time.
+/// While no scanner answers, every result that comes out adds to what is owed: it is walked through once, and then
+/// again when a breaker let a call through that failed, but not all the time.
 #[derive(Default)]
-struct Outage {
+struct ScanOutage {
     walked: bool,
     rests_until: Option<Instant>,
-    /// Behind results that nobody could look at: those after them have their turn before these are tried again.
+    /// Behind results that could not be scanned: those after them have their turn before these are tried again.
     after: JobSeq,
 }
 
-impl Outage {
+impl ScanOutage {
     /// Everything that was owed was walked through.
     fn over(&mut self, in_vain: bool, began: Instant) {
         self.walked = in_vain;
@@ -74,7 +74,7 @@ impl Outage {
 }
 
 impl Inner {
-    async fn scans_once(&self, came: bool, outage: &mut Outage, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+    async fn scans_once(&self, came: bool, outage: &mut ScanOutage, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         outage.walked &= !self.ports.kernel.scans();
         if outage.walked {
             return Ok(());
@@ -89,7 +89,7 @@ impl Inner {
         }
     }
 
-    async fn walk(&self, round: &mut Round<'_>, outage: &mut Outage) -> Result<(), StoreError> {
+    async fn walk(&self, round: &mut Round<'_>, outage: &mut ScanOutage) -> Result<(), StoreError> {
         let (from, began) = (std::mem::take(&mut outage.after), Instant::now());
         let (mut after, mut newest) = (from, None);
         while round.goes_on().await? {
@@ -116,7 +116,7 @@ impl Inner {
             if !self.ports.kernel.scans() {
                 continue;
             }
-            // Whoever could look at none of these cannot look at the next, which wait for another tick.
+            // A scanner that answered for none of these will not answer for the next, which wait for another tick.
             if silent {
                 outage.after = after;
                 return Ok(());
@@ -136,16 +136,16 @@ impl Inner {
         Ok(newest.items.first().map(|job| job.seq))
     }
 
-    /// Whether nobody could look at any of them. A stop does not wait for scans under way: nothing is written of them before
+    /// Whether none of them could be scanned. A stop does not wait for scans under way: nothing is written of them before
     /// they are done, so they stay owed.
     async fn scan_page(&self, jobs: Vec<Job>, round: &mut Round<'_>) -> Result<bool, StoreError> {
         let scans = stream::iter(jobs).map(|job| self.scan(job)).buffered(AT_ONCE);
         let scans: Vec<_> = scans.take_until(round.stopped()).collect().await;
         let scans = scans.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let silent = !scans.iter().any(|scan| matches!(scan, Scan::Done(..) | Scan::NotOwed));
+        let silent = !scans.iter().any(|scan| matches!(scan, DueScan::Done(..) | DueScan::NotOwed));
         let input = |scan| match scan {
-            Scan::Done(job, input) | Scan::Unscanned(job, input) => Some((job, input)),
-            Scan::NotOwed | Scan::NobodyLooked => None,
+            DueScan::Done(job, input) | DueScan::Unscanned(job, input) => Some((job, input)),
+            DueScan::NotOwed | DueScan::NobodyLooked => None,
         };
         self.drive(scans.into_iter().filter_map(input).collect()).await?;
         Ok(silent)
@@ -155,44 +155,44 @@ impl Inner {
         job.result_is_held() && self.ports.kernel.output_fail_mode(&job.request) == FailMode::Open
     }
 
-    async fn scan(&self, job: Job) -> Result<Scan, StoreError> {
-        // A scan may cost a lot, and nobody could store what comes of it.
+    async fn scan(&self, job: Job) -> Result<DueScan, StoreError> {
+        // A scan may cost a lot, and its outcome could not be stored.
         if self.damage.jobs.has(&job.request.job_id) {
-            return Ok(Scan::NotOwed);
+            return Ok(DueScan::NotOwed);
         }
         let detail = match self.ports.store.detail(&job.request.job_id).await {
-            // It is owed until somebody can read it, and must not keep the others from being scanned.
+            // It is owed until a process can read it, and must not keep the others from being scanned.
             Err(error @ StoreError::Corrupt(_)) => {
                 self.health.store_failed(&error);
-                return Ok(Scan::NotOwed);
+                return Ok(DueScan::NotOwed);
             }
             detail => detail?,
         };
         let Some((job, result)) = detail.and_then(|detail| Some((detail.job, detail.result?))) else {
-            return Ok(Scan::NotOwed);
+            return Ok(DueScan::NotOwed);
         };
-        let Some(check) = job.life.output.as_ref().filter(|_| job.needs_scan()) else { return Ok(Scan::NotOwed) };
+        let Some(check) = job.life.output.as_ref().filter(|_| job.needs_scan()) else { return Ok(DueScan::NotOwed) };
         let attempt = check.attempt;
         let content = OutputContent { request: job.request.clone(), result: result.clone() };
         let (began, since) = (Instant::now(), self.traces.begin());
         let scanned = self.ports.kernel.scan(&content).await;
         // Each may take half a minute, and a page has many.
-        moved();
+        progress();
         let job = Arc::new(job);
         Ok(match scanned {
             Some(verdict) => {
                 self.traces.checked(self.traces.lap(since), &job, attempt, "output scan");
-                self.metrics.topics.looked(&job.request.topic, Phase::Content, began.elapsed());
+                self.metrics.topics.looked(&job.request.topic, ResultPhase::Content, began.elapsed());
                 self.metrics.governance.output_judged(verdict.decision);
                 let scanned = Scanned { attempt, verdict: Arc::new(verdict), result };
-                Scan::Done(job, Input::Scanned(scanned))
+                DueScan::Done(job, Input::Scanned(scanned))
             }
             None if self.must_not_wait(&job) => {
                 self.metrics.topics.skipped(&job.request.topic);
-                let let_out = LetOut { attempt, why: NOBODY_SCANNED.into(), result };
-                Scan::Unscanned(job, Input::LetOut(let_out))
+                let let_out = UnscannedRelease { attempt, why: NOBODY_SCANNED.into(), result };
+                DueScan::Unscanned(job, Input::LetOut(let_out))
             }
-            None => Scan::NobodyLooked,
+            None => DueScan::NobodyLooked,
         })
     }
 }

@@ -12,19 +12,19 @@ use tokio::time::Instant;
 
 use super::Lead;
 use crate::Inner;
-use crate::health::{drawn, moved, resting};
+use crate::health::{idle, jittered, progress};
 
 /// Schedules turned together: a few commits for all of them, however many come due in one second.
 const SCHEDULES_MAX: usize = 1_000;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut rings = inner.ports.bus.overhear();
-    // The first round at once: times may have passed while nobody was there. A moment, not a span: rings must not put it off.
+    // The first round at once: times may have passed while no process ran. A moment, not a span: rings must not put it off.
     let mut wake_at = Instant::now();
     loop {
         // A look comes a little early; what is due comes when it is.
-        let every = drawn(inner.settings.schedules_every);
-        resting(every);
+        let every = jittered(inner.settings.schedules_every);
+        idle(every);
         tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => return,
@@ -35,13 +35,13 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 continue;
             }
         }
-        moved();
+        progress();
         let wait = match inner.schedules_once().await {
             Ok(next) => next.map_or(every, |next| next.min(every)),
             Err(error) => {
                 inner.health.store_failed(&error);
                 inner.metrics.loops.failed("schedules");
-                tracing::warn!(%error, "schedules could not be turned; trying again with the next tick");
+                tracing::warn!(%error, "schedules could not be evaluated; trying again with the next tick");
                 every
             }
         };
@@ -86,7 +86,7 @@ impl Inner {
         self.leads(Lead::Schedules, self.settings.schedules_every * 2).await
     }
 
-    /// Whether any of them moved. If none did, somebody else turns them, or nothing can be done before the next tick.
+    /// Whether any of them moved. If none did, another process evaluates them, or nothing can be done before the next tick.
     async fn turn_due(&self, now: Timestamp) -> Result<bool, StoreError> {
         let due = self.ports.store.due_schedules(SCHEDULES_MAX).await?;
         let before: BTreeSet<(Arc<str>, i64)> = due.iter().map(version).collect();

@@ -15,7 +15,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut batches: mpsc::Receiver<Batch>, m
         let claimed = async {
             match batches.recv().await {
                 Some(batch) => next = Some(batch),
-                // Nobody claims any more: the end is near.
+                // The claiming loop has ended: the process is about to stop.
                 None => pending().await,
             }
         };

@@ -19,7 +19,7 @@ use super::{Lead, tick};
 use crate::Inner;
 use crate::commit::{Driven, Undriven};
 use crate::metrics::Stamped;
-use crate::schedules::{Decided, Unturned};
+use crate::schedules::{DecidedSchedule, Unturned};
 
 /// The newest rows of each kind that are looked at after a start.
 const NEWEST: usize = 100;
@@ -30,13 +30,13 @@ const LIVE: [JobState; 5] =
 
 /// What a round did to rows of one kind.
 #[derive(Clone, Copy, Default)]
-struct Moved {
+struct StampCounts {
     done: u64,
     /// Another commit was faster.
     contended: u64,
 }
 
-impl AddAssign for Moved {
+impl AddAssign for StampCounts {
     fn add_assign(&mut self, more: Self) {
         self.done += more.done;
         self.contended += more.contended;
@@ -46,19 +46,24 @@ impl AddAssign for Moved {
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut looked = false;
     while tick(&mut stop, inner.settings.expire_every).await {
-        let done = match inner.look_at_stamps(&mut looked).await {
-            Ok(()) => inner.stamps_once(&stop).await,
-            failed => failed,
-        };
-        if let Err(error) = done {
+        if let Err(error) = inner.clocks_once(&mut looked, &stop).await {
             inner.health.store_failed(&error);
             inner.metrics.loops.failed("stamps");
-            tracing::warn!(%error, "what a wrong clock stamped could not be brought back; trying again with the next tick");
+            tracing::warn!(%error, "timestamps of a wrong clock could not be corrected; trying again with the next tick");
         }
     }
 }
 
 impl Inner {
+    /// One look at the Store's clock, so that each process knows of its jumps, and what follows from what is known of clocks.
+    async fn clocks_once(&self, looked: &mut bool, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+        if *looked && !self.settings.exclusive_store {
+            let _ = self.store_time().await?;
+        }
+        self.look_at_stamps(looked).await?;
+        self.stamps_once(stop).await
+    }
+
     /// Once after the start: compares the newest stamps of the Store with the time.
     async fn look_at_stamps(&self, looked: &mut bool) -> Result<(), StoreError> {
         if !*looked {
@@ -87,9 +92,7 @@ impl Inner {
 
     /// Does nothing unless stamps are known to be ahead, and the clocks stand.
     pub(crate) async fn stamps_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
-        if !self.clocks.may_bring_back(&*self.ports.clock) {
-            return Ok(());
-        }
+        let Some(suspicion) = self.clocks.may_bring_back(&*self.ports.clock) else { return Ok(()) };
         let every = self.settings.expire_every;
         let Some(mut round) = Round::begin(self, stop, Lead::Stamps, every).await? else { return Ok(()) };
         let right = self.right_time().await?;
@@ -100,17 +103,17 @@ impl Inner {
         let moved = [jobs, runs, schedules];
         if moved.iter().any(|moved| moved.done > 0) {
             let [jobs, runs, schedules] = moved.map(|moved| moved.done);
-            tracing::warn!(jobs, runs, schedules, "what a clock that was ahead had stamped was brought back");
+            tracing::warn!(jobs, runs, schedules, "timestamps of a clock that was ahead were corrected");
         }
         // What another commit moved meanwhile may have been stamped ahead once more: the next tick looks at it.
         if moved.iter().all(|moved| moved.contended == 0) && round.goes_on().await? {
-            self.clocks.brought_back();
+            self.clocks.brought_back(suspicion);
         }
         Ok(())
     }
 
-    async fn bring_back_schedules(&self, round: &mut Round<'_>, right: Timestamp) -> Result<Moved, StoreError> {
-        let (mut moved, mut after) = (Moved::default(), None);
+    async fn bring_back_schedules(&self, round: &mut Round<'_>, right: Timestamp) -> Result<StampCounts, StoreError> {
+        let (mut moved, mut after) = (StampCounts::default(), None);
         while round.goes_on().await? {
             let tenants = self.ports.store.tenants(after.as_ref(), PAGE).await?;
             for (tenant, _) in &tenants {
@@ -129,12 +132,12 @@ impl Inner {
         tenant: &TenantId,
         round: &mut Round<'_>,
         right: Timestamp,
-    ) -> Result<Moved, StoreError> {
-        let (mut moved, mut after): (Moved, Option<Arc<str>>) = (Moved::default(), None);
+    ) -> Result<StampCounts, StoreError> {
+        let (mut moved, mut after): (StampCounts, Option<Arc<str>>) = (StampCounts::default(), None);
         while round.goes_on().await? {
             let page = self.ports.store.list_schedules(tenant, after.as_deref(), PAGE).await?;
-            let decided: Vec<Decided> =
-                page.iter().filter_map(|schedule| schedule.bring_back(right)).map(Decided::of).collect();
+            let decided: Vec<DecidedSchedule> =
+                page.iter().filter_map(|schedule| schedule.bring_back(right)).map(DecidedSchedule::of).collect();
             let turned = self.commit_turns(decided, right).await?;
             moved += self.restamped(Stamped::Schedule, &turned, |error| *error == Unturned::Conflict);
             after = page.last().filter(|_| page.len() == PAGE).map(|last| last.name.clone());
@@ -145,8 +148,8 @@ impl Inner {
         Ok(moved)
     }
 
-    async fn bring_back_all_runs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<Moved, StoreError> {
-        let (mut moved, mut after) = (Moved::default(), None);
+    async fn bring_back_all_runs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<StampCounts, StoreError> {
+        let (mut moved, mut after) = (StampCounts::default(), None);
         while round.goes_on().await? {
             let (answers, next) = self.bring_back_runs(after.as_ref(), right).await?;
             moved += self.restamped(Stamped::Run, &answers, |error| *error == RunRefusal::Conflict);
@@ -158,8 +161,8 @@ impl Inner {
         Ok(moved)
     }
 
-    async fn bring_back_jobs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<Moved, StoreError> {
-        let mut moved = Moved::default();
+    async fn bring_back_jobs(&self, round: &mut Round<'_>, right: Timestamp) -> Result<StampCounts, StoreError> {
+        let mut moved = StampCounts::default();
         for state in LIVE {
             let mut cursor = None;
             while round.goes_on().await? {
@@ -182,7 +185,7 @@ impl Inner {
         let ids: Vec<_> = jobs.iter().map(|job| job.request.job_id.clone()).collect();
         let mut inputs = Vec::new();
         // Loaded whole: a listing leaves out payloads, and what waits is offered again.
-        for job in self.load_each(&ids).await?.into_iter().filter_map(crate::damage::Found::there) {
+        for job in self.load_each(&ids).await?.into_iter().filter_map(crate::damage::ReadRow::there) {
             let page = self.ports.store.events(&job.request.job_id, job.life.events.saturating_sub(1)).await?;
             let latest = page.and_then(|page| page.events.last().map(|event| event.at));
             inputs.extend(latest.map(|changed_at| (Arc::new(job), Input::Restamped { changed_at, right })));
@@ -190,10 +193,10 @@ impl Inner {
         self.drive(inputs).await
     }
 
-    fn restamped<T, E>(&self, what: Stamped, answers: &[Result<T, E>], is_contended: fn(&E) -> bool) -> Moved {
+    fn restamped<T, E>(&self, what: Stamped, answers: &[Result<T, E>], is_contended: fn(&E) -> bool) -> StampCounts {
         let done = answers.iter().filter(|answer| answer.is_ok()).count() as u64;
         self.metrics.clocks.restamped(what, done);
         let contended = answers.iter().filter(|answer| answer.as_ref().is_err_and(is_contended)).count() as u64;
-        Moved { done, contended }
+        StampCounts { done, contended }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::tick;
 use crate::Inner;
 use crate::commit::Undriven;
-use crate::damage::Found;
+use crate::damage::ReadRow;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while tick(&mut stop, inner.settings.start_flush).await {
@@ -25,7 +25,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn starts_once(&self) -> Result<(), StoreError> {
         let starts = self.edge.take_starts();
-        // Nobody waits for a start so much that it had to be tried ten times a second.
+        // A stored start is not urgent enough to be tried ten times a second.
         let (starts, resting): (Vec<_>, Vec<_>) =
             starts.into_iter().partition(|(job, _)| !self.damage.jobs.has(&job.request.job_id));
         if !resting.is_empty() {
@@ -56,7 +56,7 @@ impl Inner {
         }
     }
 
-    /// Somebody else moved these jobs, perhaps by storing this very start: the process that held the worker before. What is
+    /// Another process moved these jobs, perhaps by storing this very start: the process that held the worker before. What is
     /// known here must follow, or the attempt would never be late here, however long it runs.
     async fn follow_starts(&self, jobs: Vec<Arc<Job>>) -> Result<(), StoreError> {
         if jobs.is_empty() {
@@ -65,7 +65,7 @@ impl Inner {
         let ids: Vec<_> = jobs.iter().map(|job| job.request.job_id.clone()).collect();
         // Until it is known better, the start is still to be stored.
         self.edge.put_starts_back(jobs);
-        for job in self.load_each(&ids).await?.into_iter().filter_map(Found::there) {
+        for job in self.load_each(&ids).await?.into_iter().filter_map(ReadRow::there) {
             self.edge.update(&Arc::new(job));
         }
         Ok(())

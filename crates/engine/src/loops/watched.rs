@@ -1,4 +1,4 @@
-//! Edges of other processes, and since when nobody renews their leases.
+//! Edges of other processes, and since when their leases are not renewed.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use crate::looks::Looks;
 
 /// A lease that is renewed is another one.
 #[derive(Default)]
-pub(crate) struct Watched(Looks<(EdgeId, Timestamp)>);
+pub(crate) struct WatchedEdges(Looks<(EdgeId, Timestamp)>);
 
-impl Watched {
+impl WatchedEdges {
     /// Takes a look. Those whose lease has been the same in every look for `span`; see [`Looks::ages`] for `apart`.
     pub(crate) fn still(&self, rows: Vec<EdgeRow>, apart: Duration, span: Duration) -> Vec<EdgeRow> {
         let ages = self.0.ages(rows.iter().map(|row| (row.edge.clone(), row.expires_at)), apart);
@@ -31,7 +31,7 @@ mod tests {
         EdgeRow { edge: edge.into(), expires_at: Timestamp::from_millis(expires_at) }
     }
 
-    async fn looks(watched: &Watched, seconds: &[u64], rows: &[EdgeRow]) -> Vec<EdgeRow> {
+    async fn looks(watched: &WatchedEdges, seconds: &[u64], rows: &[EdgeRow]) -> Vec<EdgeRow> {
         let mut still = Vec::new();
         for second in seconds {
             tokio::time::advance(Duration::from_secs(*second)).await;
@@ -42,7 +42,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_edge_is_still_when_nobody_renewed_it_for_long_enough() {
-        let watched = Watched::default();
+        let watched = WatchedEdges::default();
         assert_eq!(looks(&watched, &[0, 2, 2], &[row("a", 1), row("b", 1)]).await, []);
         assert_eq!(looks(&watched, &[2], &[row("a", 2), row("b", 1)]).await, [row("b", 1)]);
         assert_eq!(looks(&watched, &[2], &[row("a", 2), row("b", 1)]).await, [row("b", 1)]);

@@ -6,14 +6,14 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 use super::begin_at_zero;
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct By {
+struct ByAdmission {
     by: &'static str,
 }
 
-impl By {
+impl ByAdmission {
     const fn of(by: LimitedBy) -> Self {
         let by = match by {
             LimitedBy::Rate => "rate",
@@ -26,22 +26,22 @@ impl By {
 
 #[derive(Clone)]
 pub(crate) struct AdmissionMetrics {
-    refused: Family<By, Counter>,
+    refused: Family<ByAdmission, Counter>,
 }
 
 impl AdmissionMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
-        let refused = Family::<By, Counter>::default();
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
+        let refused = Family::<ByAdmission, Counter>::default();
         registry.register(
             "admission_refused",
             "Jobs and runs for which there was no room: by a rate, a tenant's quota, or a ceiling for all",
             refused.clone(),
         );
-        begin_at_zero(&refused, [LimitedBy::Rate, LimitedBy::Quota, LimitedBy::Ceiling].map(By::of));
+        begin_at_zero(&refused, [LimitedBy::Rate, LimitedBy::Quota, LimitedBy::Ceiling].map(ByAdmission::of));
         Self { refused }
     }
 
     pub(crate) fn refused(&self, by: LimitedBy) {
-        self.refused.get_or_create(&By::of(by)).inc();
+        self.refused.get_or_create(&ByAdmission::of(by)).inc();
     }
 }

@@ -15,12 +15,12 @@ pub struct Described {
 
 /// Registers families, and remembers which. A family without series is not scraped, so the registry alone cannot tell that
 /// one never moved.
-pub(super) struct Catalogue<'r> {
+pub(super) struct MetricFamilies<'r> {
     registry: &'r mut Registry,
     described: Vec<Described>,
 }
 
-impl<'r> Catalogue<'r> {
+impl<'r> MetricFamilies<'r> {
     /// Over a registry that adds `lockgate_` to every name.
     pub(super) fn new(registry: &'r mut Registry) -> Self {
         Self { registry, described: Vec::new() }

@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 use super::Seconds;
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByClock {
@@ -62,7 +62,7 @@ pub(crate) struct ClockMetrics {
 }
 
 impl ClockMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let (jumps, ahead) = (Family::<ByClock, Counter>::default(), Family::<ByClock, Seconds>::default());
         let help = "Jumps of this machine's clock, or of the Store's, by two seconds or more, and starts with stamps in the Store that lay ahead";
         registry.register("clock_jumps", help, jumps.clone());

@@ -6,27 +6,27 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 use super::begin_at_zero;
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByOutcome {
+struct ByChildOutcome {
     outcome: &'static str,
 }
 
 #[derive(Clone)]
 pub(crate) struct FamilyMetrics {
     submitted: Counter,
-    barriers: Family<ByOutcome, Counter>,
+    barriers: Family<ByChildOutcome, Counter>,
 }
 
 impl FamilyMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let submitted = Counter::default();
         registry.register("children_submitted", "Jobs that running jobs submitted as their children", submitted.clone());
-        let barriers = Family::<ByOutcome, Counter>::default();
+        let barriers = Family::<ByChildOutcome, Counter>::default();
         let help = "Waits of jobs for their children that are over: opened, timed out, put to a person, or the job ended";
         registry.register("barriers", help, barriers.clone());
-        begin_at_zero(&barriers, ["opened", "review", "timed_out", "ended"].map(|outcome| ByOutcome { outcome }));
+        begin_at_zero(&barriers, ["opened", "review", "timed_out", "ended"].map(|outcome| ByChildOutcome { outcome }));
         Self { submitted, barriers }
     }
 
@@ -45,6 +45,6 @@ impl FamilyMetrics {
             JobState::Failed => "timed_out",
             _ => "ended",
         };
-        self.barriers.get_or_create(&ByOutcome { outcome }).inc();
+        self.barriers.get_or_create(&ByChildOutcome { outcome }).inc();
     }
 }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::begin_at_zero;
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByDecision {
@@ -44,7 +44,7 @@ pub(crate) struct GovernanceMetrics {
 }
 
 impl GovernanceMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let verdicts = Family::<ByDecision, Counter>::default();
         registry.register("policy_verdicts", "Verdicts on attempts", verdicts.clone());
         let verdicts_missing = Counter::default();
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_breaker_shows_its_state_and_whose_calls_it_counts_once() {
         let mut registry = Registry::default();
-        let metrics = GovernanceMetrics::new(&mut Catalogue::new(&mut registry));
+        let metrics = GovernanceMetrics::new(&mut MetricFamilies::new(&mut registry));
         let view =
             |state, sharing| BreakerView { name: "input", state, failures: 3, open_until: None, last_error: None, sharing };
         let shown = || {

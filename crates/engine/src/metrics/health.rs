@@ -6,24 +6,24 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::Seconds;
-use super::catalogue::Catalogue;
-use crate::health::{Finding, Trouble};
+use super::catalogue::MetricFamilies;
+use crate::health::{HealthProblem, ProblemKind};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByCode {
+struct ByTrouble {
     code: &'static str,
 }
 
 #[derive(Clone)]
 pub(crate) struct HealthMetrics {
-    found: Family<ByCode, Gauge>,
+    found: Family<ByTrouble, Gauge>,
     held_for: Seconds,
     dead_rows: Gauge,
 }
 
 impl HealthMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
-        let found = Family::<ByCode, Gauge>::default();
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
+        let found = Family::<ByTrouble, Gauge>::default();
         let help = "What this process finds wrong with itself: 1 while there is a finding with the code, else 0";
         registry.register("health", help, found.clone());
         let (held_for, dead_rows) = (Seconds::default(), Gauge::default());
@@ -43,10 +43,10 @@ impl HealthMetrics {
         self.dead_rows.set(i64::try_from(pinned.map_or(0, |pinned| pinned.dead_rows)).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn found(&self, findings: &[Finding]) {
-        for trouble in Trouble::ALL {
+    pub(crate) fn found(&self, findings: &[HealthProblem]) {
+        for trouble in ProblemKind::ALL {
             let found = findings.iter().any(|finding| finding.trouble == trouble);
-            self.found.get_or_create(&ByCode { code: trouble.code() }).set(i64::from(found));
+            self.found.get_or_create(&ByTrouble { code: trouble.code() }).set(i64::from(found));
         }
     }
 }
@@ -61,15 +61,15 @@ mod tests {
     #[test]
     fn every_code_is_there_from_the_start_and_says_what_is_found() {
         let mut registry = Registry::default();
-        let metrics = HealthMetrics::new(&mut Catalogue::new(&mut registry));
+        let metrics = HealthMetrics::new(&mut MetricFamilies::new(&mut registry));
         let shown = |ending: &str| {
             let mut text = String::new();
             encode(&mut text, &registry).expect("encoded");
             let series = |line: &&str| line.starts_with("health{") && line.ends_with(ending);
             text.lines().filter(series).map(str::to_owned).collect::<Vec<_>>()
         };
-        assert_eq!((shown(" 0").len(), shown(" 1").len()), (Trouble::ALL.len(), 0));
-        metrics.found(&[Finding { trouble: Trouble::LoopStuck, detail: "sending for 90 s".to_owned() }]);
+        assert_eq!((shown(" 0").len(), shown(" 1").len()), (ProblemKind::ALL.len(), 0));
+        metrics.found(&[HealthProblem { trouble: ProblemKind::LoopStuck, detail: "sending for 90 s".to_owned() }]);
         assert_eq!(shown(" 1"), [r#"health{code="loop_stuck"} 1"#]);
         metrics.found(&[]);
         assert_eq!(shown(" 1"), [""; 0]);

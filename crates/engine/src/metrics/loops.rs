@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::{Seconds, count};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -18,17 +18,17 @@ struct ByLoop {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State(JobState);
+struct JobStateLabel(JobState);
 
-impl EncodeLabelValue for State {
+impl EncodeLabelValue for JobStateLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
         self.0.as_str().encode(encoder)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByState {
-    state: State,
+struct ByJobState {
+    state: JobStateLabel,
 }
 
 /// Loops that ask the Store what there is to do, or write there what they did. Counted from nothing, so that the first failure is
@@ -65,13 +65,13 @@ pub(crate) struct LoopMetrics {
     leader: Family<ByLoop, Gauge>,
     ticked: Family<ByLoop, Seconds>,
     failed: Family<ByLoop, Counter>,
-    stale: Family<ByState, Gauge>,
+    stale: Family<ByJobState, Gauge>,
     deferred: Seconds,
     tasks: Gauge,
 }
 
 impl LoopMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let leader = Family::<ByLoop, Gauge>::default();
         registry.register("leader", "Whether this process does the rounds of a loop that one does for all", leader.clone());
         let ticked = Family::<ByLoop, Seconds>::default();
@@ -83,7 +83,7 @@ impl LoopMetrics {
         for name in LISTING {
             drop(failed.get_or_create(&ByLoop { r#loop: name }));
         }
-        let stale = Family::<ByState, Gauge>::default();
+        let stale = Family::<ByJobState, Gauge>::default();
         let help = "Jobs past their deadline that the last round could not end, by state";
         registry.register("stale_jobs", help, stale.clone());
         let deferred = Seconds::default();
@@ -114,7 +114,7 @@ impl LoopMetrics {
             found.iter_mut().filter(|(state, _)| *state == job).for_each(|(_, count)| *count += 1);
         }
         for (state, jobs) in found.into_iter().filter(|(state, _)| !state.is_terminal()) {
-            self.stale.get_or_create(&ByState { state: State(state) }).set(jobs);
+            self.stale.get_or_create(&ByJobState { state: JobStateLabel(state) }).set(jobs);
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn jobs_that_do_not_end_are_counted_by_state_until_they_do() {
         let mut registry = Registry::default();
-        let metrics = LoopMetrics::new(&mut Catalogue::new(&mut registry));
+        let metrics = LoopMetrics::new(&mut MetricFamilies::new(&mut registry));
         let shown = || {
             let mut text = String::new();
             encode(&mut text, &registry).expect("encoded");
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn reaping_deferred_seconds_say_for_how_long() {
         let mut registry = Registry::default();
-        let metrics = LoopMetrics::new(&mut Catalogue::new(&mut registry));
+        let metrics = LoopMetrics::new(&mut MetricFamilies::new(&mut registry));
         metrics.deferred(Duration::from_millis(1_500));
         let mut text = String::new();
         encode(&mut text, &registry).expect("encoded");

@@ -1,10 +1,10 @@
 //! Metric families of what leaves the system.
 
-use lockgate_ports::{Backlog, Delivered};
+use lockgate_ports::{Delivered, OutboxBacklog};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::{Seconds, count};
 
 #[derive(Clone)]
@@ -16,7 +16,7 @@ pub(crate) struct OutboxMetrics {
 }
 
 impl OutboxMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let relayed = Counter::default();
         registry.register("outbox_relayed", "Messages for outside that their sink acknowledged", relayed.clone());
         let failed = Counter::default();
@@ -35,7 +35,7 @@ impl OutboxMetrics {
         self.failed.inc_by(delivered.failed.len() as u64);
     }
 
-    pub(crate) fn waits(&self, backlog: Backlog) {
+    pub(crate) fn waits(&self, backlog: OutboxBacklog) {
         self.waiting.set(count(usize::try_from(backlog.rows).unwrap_or(usize::MAX)));
         self.oldest.set(backlog.oldest.as_secs_f64());
     }

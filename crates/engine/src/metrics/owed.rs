@@ -8,7 +8,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::{Seconds, count};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -26,7 +26,7 @@ pub(crate) struct OwedMetrics {
 }
 
 impl OwedMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let approvals = Gauge::default();
         registry.register("approvals_waiting", "Jobs that wait for a person, counted up to a hundred", approvals.clone());
         let owed = Family::<ByDuty, Gauge>::default();

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::{begin_at_zero, level};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -76,7 +76,7 @@ pub(crate) struct PoolMetrics {
 }
 
 impl PoolMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let resized = Family::<ByWay, Counter>::default();
         registry.register("worker_slots_changed", "Workers that changed how many jobs they run at once", resized.clone());
         begin_at_zero(&resized, ["up", "down"].map(|way| ByWay { way }));

@@ -8,13 +8,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::{Seconds, begin_at_zero, count};
 
 const OUTCOMES: [&str; 3] = ["written", "skipped", "failed"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByOutcome {
+struct ByRound {
     outcome: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum SnapshotRound {
 
 #[derive(Clone)]
 pub(crate) struct RegistryMetrics {
-    rounds: Family<ByOutcome, Counter>,
+    rounds: Family<ByRound, Counter>,
     written: Seconds,
     workers: Gauge,
     warm: Gauge,
@@ -39,11 +39,11 @@ pub(crate) struct RegistryMetrics {
 }
 
 impl RegistryMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
-        let rounds = Family::<ByOutcome, Counter>::default();
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
+        let rounds = Family::<ByRound, Counter>::default();
         let help = "Rounds of the snapshot of workers: written, skipped because another process writes it, or failed";
         registry.register("workers_snapshot_rounds", help, rounds.clone());
-        begin_at_zero(&rounds, OUTCOMES.map(|outcome| ByOutcome { outcome }));
+        begin_at_zero(&rounds, OUTCOMES.map(|outcome| ByRound { outcome }));
         let written = Seconds::default();
         let help = "When this process last wrote the snapshot of workers, in seconds since 1970";
         registry.register("workers_snapshot_timestamp_seconds", help, written.clone());
@@ -68,7 +68,7 @@ impl RegistryMetrics {
             SnapshotRound::Skipped => OUTCOMES[1],
             SnapshotRound::Failed => OUTCOMES[2],
         };
-        self.rounds.get_or_create(&ByOutcome { outcome }).inc();
+        self.rounds.get_or_create(&ByRound { outcome }).inc();
     }
 
     pub(crate) fn warmed(&self, workers: usize, age: Duration) {

@@ -1,7 +1,7 @@
 //! Metric families of runs.
 
-use lockgate_core::dag::plan::Next;
-use lockgate_core::dag::{Flow, NodeState, RunHead, RunState};
+use lockgate_core::dag::plan::RunTransition;
+use lockgate_core::dag::{AnyRun, NodeState, RunHead, RunState};
 use lockgate_core::job::Job;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -9,41 +9,41 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::sagas::SagaMetrics;
 use super::{begin_at_zero, latency, level};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State(&'static str);
+struct StateLabel(&'static str);
 
-impl EncodeLabelValue for State {
+impl EncodeLabelValue for StateLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
         self.0.to_ascii_lowercase().as_str().encode(encoder)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByState {
-    state: State,
+struct ByRunState {
+    state: StateLabel,
 }
 
-impl ByState {
+impl ByRunState {
     const fn new(state: &'static str) -> Self {
-        Self { state: State(state) }
+        Self { state: StateLabel(state) }
     }
 }
 
 /// What a step does to nodes, read off the rows it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct EndedRuns {
     /// In the order of `NodeState::ALL`.
     states: [u64; NodeState::ALL.len()],
     /// Those whose work can be undone.
     undoable: u64,
 }
 
-impl Ended {
-    pub(crate) fn of(live: &Flow, next: &Next) -> Self {
+impl EndedRuns {
+    pub(crate) fn of(live: &AnyRun, next: &RunTransition) -> Self {
         let mut ended = Self::default();
         for (key, row) in &next.nodes {
             let (now, late) = (next.settled.ended.contains(key), next.settled.done_late.contains(key));
@@ -87,9 +87,9 @@ const fn is_undoing(state: RunState) -> bool {
 pub(crate) struct RunMetrics {
     started: Counter,
     steps: Counter,
-    reached: Family<ByState, Counter>,
+    reached: Family<ByRunState, Counter>,
     orphaned: Counter,
-    nodes: Family<ByState, Counter>,
+    nodes: Family<ByRunState, Counter>,
     memoised: Counter,
     live: Gauge,
     seconds: Histogram,
@@ -97,29 +97,29 @@ pub(crate) struct RunMetrics {
 }
 
 impl RunMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let started = Counter::default();
         registry.register("dag_runs_started", "Runs that began", started.clone());
         let steps = Counter::default();
         registry.register("dag_steps", "Steps of runs that were committed", steps.clone());
-        let reached = Family::<ByState, Counter>::default();
+        let reached = Family::<ByRunState, Counter>::default();
         registry.register(
             "dag_runs_reached",
             "Runs that reached an end, began to be undone or got stuck doing so, by state",
             reached.clone(),
         );
-        begin_at_zero(&reached, RunState::ALL.map(|state| ByState::new(state.as_str())));
+        begin_at_zero(&reached, RunState::ALL.map(|state| ByRunState::new(state.as_str())));
         let orphaned = Counter::default();
         let help = "Runs that waited for nothing, that no sweep could move, and that were ended";
         registry.register("dag_runs_orphaned", help, orphaned.clone());
-        let nodes = Family::<ByState, Counter>::default();
+        let nodes = Family::<ByRunState, Counter>::default();
         registry.register(
             "dag_nodes_ended",
             "Nodes of runs that came to an end, by which; items of a list too",
             nodes.clone(),
         );
         let ends = NodeState::ALL.into_iter().filter(|state| state.is_over());
-        begin_at_zero(&nodes, ends.map(|state| ByState::new(state.as_str())));
+        begin_at_zero(&nodes, ends.map(|state| ByRunState::new(state.as_str())));
         let memoised = Counter::default();
         let help = "Jobs of runs that were not done because what came of the same work before stands for them";
         registry.register("dag_nodes_memoised", help, memoised.clone());
@@ -135,14 +135,14 @@ impl RunMetrics {
     }
 
     /// A committed step from one state to another.
-    pub(crate) fn stepped(&self, before: RunState, head: &RunHead, ended: &Ended) {
+    pub(crate) fn stepped(&self, before: RunState, head: &RunHead, ended: &EndedRuns) {
         self.steps.inc();
         if head.version == 1 {
             self.started.inc();
         }
         let settled = head.state.is_over() || is_undoing(head.state);
         if settled && (before != head.state || head.version == 1) {
-            self.reached.get_or_create(&ByState::new(head.state.as_str())).inc();
+            self.reached.get_or_create(&ByRunState::new(head.state.as_str())).inc();
         }
         if is_undoing(head.state) && !is_undoing(before) {
             self.sagas.triggered();
@@ -151,7 +151,7 @@ impl RunMetrics {
             self.seconds.observe(ended.since(head.began_at).as_secs_f64());
         }
         for (state, count) in NodeState::ALL.into_iter().zip(ended.states).filter(|(_, count)| *count > 0) {
-            self.nodes.get_or_create(&ByState::new(state.as_str())).inc_by(count);
+            self.nodes.get_or_create(&ByRunState::new(state.as_str())).inc_by(count);
         }
         self.sagas.recorded(ended.undoable);
     }
@@ -170,7 +170,7 @@ impl RunMetrics {
     }
 
     /// A run whose work was undone: how long that took, from the end of its last node.
-    pub(crate) fn undone(&self, live: &Flow) {
+    pub(crate) fn undone(&self, live: &AnyRun) {
         let run = live.run();
         let worked = run.nodes.values().filter_map(|node| node.ended_at).max();
         if let (RunState::Compensated, Some(ended), Some(worked)) = (run.head.state, run.head.ended_at, worked) {

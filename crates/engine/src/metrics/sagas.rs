@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::{latency, level};
 
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub(crate) struct SagaMetrics {
 }
 
 impl SagaMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let mut counter = |name, help| {
             let counter = Counter::default();
             registry.register(name, help, counter.clone());

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::Seconds;
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct ByTenant {
@@ -34,7 +34,7 @@ pub(crate) struct SharingMetrics {
 }
 
 impl SharingMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let leaked = Counter::default();
         registry.register("limits_leaked", "Attempts that a limit still counted after their end", leaked.clone());
         let uncounted = Counter::default();

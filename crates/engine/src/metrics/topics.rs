@@ -14,7 +14,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::catalogue::Catalogue;
+use super::catalogue::MetricFamilies;
 use super::latency;
 
 const TOPICS_MAX: usize = 100;
@@ -44,13 +44,13 @@ struct ByPhase {
 
 /// How far a result was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ResultPhase {
     /// Before the commit that ends the attempt.
     Metadata,
     Content,
 }
 
-impl Phase {
+impl ResultPhase {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Metadata => "metadata",
@@ -92,17 +92,17 @@ pub(crate) struct TopicMetrics {
     quarantined: Family<ByTopic, Counter>,
     skipped: Family<ByTopic, Counter>,
     check_seconds: Family<ByPhase, Histogram>,
-    known: Arc<RwLock<Known>>,
+    known: Arc<RwLock<TopicSeries>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct TopicSeries {
     topics: BTreeMap<Topic, Arc<OfTopic>>,
     others: Option<Arc<OfTopic>>,
 }
 
 impl TopicMetrics {
-    pub(super) fn new(registry: &mut Catalogue<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
         let mut counter = |name, help| {
             let family = Family::<ByTopic, Counter>::default();
             registry.register(name, help, family.clone());
@@ -171,7 +171,7 @@ impl TopicMetrics {
             let label = || ByStatus { topic: label.to_owned(), status: state.as_str() };
             state.is_terminal().then(|| self.completed.get_or_create_owned(&label()))
         };
-        for phase in [Phase::Metadata, Phase::Content] {
+        for phase in [ResultPhase::Metadata, ResultPhase::Content] {
             drop(self.check_seconds.get_or_create(&ByPhase { topic: label.to_owned(), phase: phase.as_str() }));
         }
         OfTopic {
@@ -247,7 +247,7 @@ impl TopicMetrics {
     }
 
     /// Policy looked at a result, or at one of several in this time.
-    pub(crate) fn looked(&self, topic: &Topic, phase: Phase, took: Duration) {
+    pub(crate) fn looked(&self, topic: &Topic, phase: ResultPhase, took: Duration) {
         let ByTopic { topic } = self.label(topic);
         self.check_seconds.get_or_create(&ByPhase { topic, phase: phase.as_str() }).observe(took.as_secs_f64());
     }
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn topics_beyond_the_first_hundred_share_a_series() {
         let mut registry = Registry::default();
-        let metrics = TopicMetrics::new(&mut Catalogue::new(&mut registry));
+        let metrics = TopicMetrics::new(&mut MetricFamilies::new(&mut registry));
         for number in 0..TOPICS_MAX + 50 {
             metrics.received(&Topic::from(format!("job.{number}").as_str()));
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lockgate_core::audit::AuditEntry;
-use lockgate_core::dag::plan::Next;
-use lockgate_core::dag::{Closing, Flow, RunHead, RunState};
+use lockgate_core::dag::plan::RunTransition;
+use lockgate_core::dag::{AnyRun, Closing, RunHead, RunState};
 use lockgate_core::ids::{ActorId, JobId, JobSeq};
 use lockgate_core::job::{Evidence, Failure, Input, Job, JobState, Transition, memoised, stillborn, submit};
 use lockgate_core::request::JobRequest;
@@ -13,11 +13,11 @@ use lockgate_ports::{Bell, RunChange, RunKey, RunRefusal, StoreError};
 
 use crate::Inner;
 use crate::commit::Undriven;
-use crate::damage::Found;
+use crate::damage::ReadRow;
 use crate::journal;
-use crate::metrics::Ended;
+use crate::metrics::EndedRuns;
 use crate::outgoing::senders_of_runs;
-use crate::traces::{Entry, Lap};
+use crate::traces::{Lap, SubmitTimes};
 
 /// Who stops jobs of a run that does not go on.
 const PLATFORM: &str = "lockgate";
@@ -25,30 +25,30 @@ const PLATFORM: &str = "lockgate";
 /// A decision about one run, on its way.
 pub(crate) struct Planned {
     /// As the decision leaves it.
-    pub(crate) live: Flow,
+    pub(crate) live: AnyRun,
     /// Before the decision.
     pub(crate) before: RunState,
-    pub(crate) next: Next,
+    pub(crate) next: RunTransition,
     pub(crate) heard: Vec<i64>,
     pub(crate) key: Option<RunKey>,
     pub(crate) audit: Vec<AuditEntry>,
     /// Nodes that it ends.
-    pub(crate) ended: Ended,
+    pub(crate) ended: EndedRuns,
 }
 
 impl Planned {
-    pub(crate) fn step(live: impl Into<Flow>, before: RunState, next: Next, heard: Vec<i64>) -> Self {
-        Self { live: live.into(), before, next, heard, key: None, audit: Vec::new(), ended: Ended::default() }
+    pub(crate) fn step(live: impl Into<AnyRun>, before: RunState, next: RunTransition, heard: Vec<i64>) -> Self {
+        Self { live: live.into(), before, next, heard, key: None, audit: Vec::new(), ended: EndedRuns::default() }
     }
 }
 
-pub(crate) type Advanced = Result<(), RunRefusal>;
+pub(crate) type StepOutcome = Result<(), RunRefusal>;
 
 /// What the Store made of a step: numbers for its jobs, or why it was refused.
-type Stepped = Result<Vec<JobSeq>, RunRefusal>;
+type StepNumbers = Result<Vec<JobSeq>, RunRefusal>;
 
 /// A step, and if earlier work stands for some of its jobs, the same with everything to be done.
-type Draft = (RunChange, Option<RunChange>);
+type StepVariants = (RunChange, Option<RunChange>);
 
 impl Inner {
     /// Commits decisions and acts on those that went through; answers in the order given. A step that lost against another
@@ -56,7 +56,7 @@ impl Inner {
     ///
     /// After an error nothing is remembered of these runs. If they were committed all the same, the re-offer loop finds
     /// their jobs, and the sweep whatever else was to be done.
-    pub(crate) async fn advance(&self, mut planned: Vec<Planned>) -> Result<Vec<Advanced>, StoreError> {
+    pub(crate) async fn advance(&self, mut planned: Vec<Planned>) -> Result<Vec<StepOutcome>, StoreError> {
         if planned.is_empty() {
             return Ok(Vec::new());
         }
@@ -71,7 +71,7 @@ impl Inner {
                 Ok(numbers) => {
                     let jobs: Vec<_> =
                         jobs.into_iter().zip(numbers).map(|(job, seq)| Arc::new(Job { seq, ..job })).collect();
-                    self.traces.born(Entry { began, verdict }, committing, jobs.iter());
+                    self.traces.born(SubmitTimes { began, verdict }, committing, jobs.iter());
                     done.push((planned, jobs));
                     Ok(())
                 }
@@ -87,7 +87,7 @@ impl Inner {
 
     /// G-6: if the policy moved under which earlier work was to stand for a job, the job is born as any other, and whoever
     /// dispatches it asks the policy of now. With what became of each, the jobs that it brought.
-    async fn commit_drafts(&self, drafts: Vec<Draft>) -> Result<(Vec<Vec<Job>>, Vec<Stepped>), StoreError> {
+    async fn commit_drafts(&self, drafts: Vec<StepVariants>) -> Result<(Vec<Vec<Job>>, Vec<StepNumbers>), StoreError> {
         let (changes, plain): (Vec<RunChange>, Vec<Option<RunChange>>) = drafts.into_iter().unzip();
         let mut births: Vec<Vec<Job>> = changes.iter().map(jobs_of).collect();
         let mut committed = self.commit_steps(changes).await?;
@@ -103,7 +103,7 @@ impl Inner {
         Ok((births, committed))
     }
 
-    async fn commit_steps(&self, changes: Vec<RunChange>) -> Result<Vec<Stepped>, StoreError> {
+    async fn commit_steps(&self, changes: Vec<RunChange>) -> Result<Vec<StepNumbers>, StoreError> {
         let senders = senders_of_runs(&changes);
         let committed = self.ports.store.advance(changes).await;
         self.relay_soon(senders);
@@ -114,14 +114,14 @@ impl Inner {
     }
 
     /// Judges the jobs of all of them at once.
-    async fn drafts(&self, planned: &mut [Planned]) -> (Vec<Draft>, Lap) {
+    async fn drafts(&self, planned: &mut [Planned]) -> (Vec<StepVariants>, Lap) {
         let requests: Vec<Arc<JobRequest>> = planned.iter().flat_map(|planned| planned.next.jobs.iter().cloned()).collect();
         let (judged, verdict) = self.judge(&requests).await;
         let mut before = self.done_before(&requests, &judged).await;
         let mut judged = judged.into_iter().enumerate();
         let mut drafts = Vec::with_capacity(planned.len());
         for planned in planned {
-            planned.ended = Ended::of(&planned.live, &planned.next);
+            planned.ended = EndedRuns::of(&planned.live, &planned.next);
             let next = &mut planned.next;
             let birth = |request: Arc<JobRequest>| {
                 let (at, judgement) = judged.next().unwrap_or((usize::MAX, Judgement::UNASKED));
@@ -153,7 +153,7 @@ impl Inner {
     }
 
     /// `stand` are those of its first jobs for which earlier work stands.
-    fn draft(&self, plain: RunChange, stand: Vec<Option<Transition>>) -> Draft {
+    fn draft(&self, plain: RunChange, stand: Vec<Option<Transition>>) -> StepVariants {
         if stand.iter().all(Option::is_none) {
             return (plain, None);
         }
@@ -185,7 +185,7 @@ impl Inner {
                 match job.state() {
                     JobState::Scheduled => offers.push(job),
                     // Denied at birth: the run has news already.
-                    state if state.is_terminal() => self.orchestra.call([head.id.clone()]),
+                    state if state.is_terminal() => self.run_queue.wake([head.id.clone()]),
                     _ => {}
                 }
             }
@@ -196,10 +196,10 @@ impl Inner {
                 }
             }
             if next.more {
-                self.orchestra.call([head.id.clone()]);
+                self.run_queue.wake([head.id.clone()]);
             }
             if let Some(parent) = head.parent.as_ref().filter(|_| head.state.is_over()) {
-                self.orchestra.call([parent.run.clone()]);
+                self.run_queue.wake([parent.run.clone()]);
                 bells.push(Bell::run(&parent.run));
             }
             stops.extend(next.stop_jobs.into_iter().map(|id| (id, why_stopped(head))));
@@ -229,8 +229,8 @@ impl Inner {
         }
         let (ids, notes): (Vec<JobId>, Vec<Arc<str>>) = stops.into_iter().unzip();
         let jobs = self.load_each(&ids).await?;
-        let unread = jobs.iter().filter(|job| matches!(job, Found::Unreadable)).count();
-        let jobs = jobs.into_iter().map(Found::there).zip(notes);
+        let unread = jobs.iter().filter(|job| matches!(job, ReadRow::Unreadable)).count();
+        let jobs = jobs.into_iter().map(ReadRow::there).zip(notes);
         let live = jobs.filter_map(|(job, note)| Some((job.filter(|job| !job.state().is_terminal())?, note)));
         let stop = |(job, note)| (Arc::new(job), Input::Cancel { actor: ActorId::from(PLATFORM), note: Some(note) });
         let driven = self.drive(live.map(stop).collect()).await?;

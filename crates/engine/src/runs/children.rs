@@ -1,7 +1,7 @@
 //! Runs inside of runs. A child begins after the commit of its parent's step, under an id that the step determined: whoever
 //! tries twice finds it there.
 
-use lockgate_core::dag::plan::{Order, Start, SubRun, begin};
+use lockgate_core::dag::plan::{RunCommand, Start, SubRun, begin};
 use lockgate_core::dag::{DagRef, NodeKey, RunHead, RunState};
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{Failure, Reason};
@@ -27,7 +27,7 @@ impl Inner {
         let ids: Vec<RunId> = planned.iter().map(|planned| planned.live.run().head.id.clone()).collect();
         // A conflict means that it has begun already.
         match Box::pin(self.advance(planned)).await {
-            Ok(_) => self.orchestra.call(ids),
+            Ok(_) => self.run_queue.wake(ids),
             Err(error) => tracing::warn!(%error, "inner runs could not begin; trying again with the next sweep"),
         }
     }
@@ -72,12 +72,12 @@ impl Inner {
     pub(super) async fn stop_runs(&self, runs: Vec<(RunId, bool)>) {
         for (id, compensate) in runs {
             let note = Some("the run around it does not go on".into());
-            let order = Order::Cancel { actor: Self::platform(), note, compensate };
+            let order = RunCommand::Cancel { actor: Self::platform(), note, compensate };
             match Box::pin(self.order(&id, order, Vec::new())).await {
                 // Over already, or never begun.
                 Ok(_) | Err(ApiError::NoSuch { .. } | ApiError::RunState(_)) => {}
                 Err(error) => {
-                    tracing::warn!(run_id = %id, %error, "an inner run was not stopped; trying again with the next sweep");
+                    tracing::warn!(run_id = %id, %error, "inner run could not be cancelled; trying again with the next sweep");
                 }
             }
         }

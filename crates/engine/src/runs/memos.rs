@@ -28,7 +28,7 @@ impl Inner {
             Ok(found) => found,
             Err(error) => {
                 self.health.store_failed(&error);
-                tracing::warn!(%error, "what was done before could not be read; it is done again");
+                tracing::warn!(%error, "memos could not be read; the work is done again");
                 return BTreeMap::new();
             }
         };

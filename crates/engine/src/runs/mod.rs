@@ -4,8 +4,8 @@
 //! touches and not what the run has; the run's version says whether what is remembered still holds.
 
 mod advance;
+mod cache;
 mod children;
-mod memory;
 mod memos;
 mod order;
 mod orphans;
@@ -21,35 +21,35 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub(crate) use advance::Planned;
-pub(crate) use memory::{DagKey, Known};
+pub(crate) use cache::{CachedDag, DagKey};
 
 /// Times that are kept, the soonest ones. The tick finds the others, up to a second late.
 const WAKES_MAX: usize = 10_000;
 
 /// Runs that wait for a step, and runs that are remembered.
-pub(crate) struct Orchestra {
+pub(crate) struct RunQueue {
     /// Whether this process takes steps. One that does not has nothing to remember and nothing to call.
     steps: bool,
     waiting: Mutex<BTreeSet<RunId>>,
-    called: Notify,
+    woken: Notify,
     /// When remembered runs have to be looked at although nothing happened. Others are found by the tick.
     wakes: Mutex<BTreeSet<(Timestamp, RunId)>>,
-    memory: memory::Memory,
+    cache: cache::RunCache,
 }
 
-impl Orchestra {
+impl RunQueue {
     pub(crate) fn new(steps: bool) -> Self {
         Self {
             steps,
             waiting: Mutex::default(),
-            called: Notify::new(),
+            woken: Notify::new(),
             wakes: Mutex::default(),
-            memory: memory::Memory::default(),
+            cache: cache::RunCache::default(),
         }
     }
 
     /// These runs have something to hear. Said twice, it is one step.
-    pub(crate) fn call(&self, runs: impl IntoIterator<Item = RunId>) {
+    pub(crate) fn wake(&self, runs: impl IntoIterator<Item = RunId>) {
         if !self.steps {
             return;
         }
@@ -57,12 +57,12 @@ impl Orchestra {
         let before = waiting.len();
         waiting.extend(runs);
         if waiting.len() > before {
-            self.called.notify_one();
+            self.woken.notify_one();
         }
     }
 
     /// Looks at a run again at a time to come.
-    pub(crate) fn call_at(&self, at: Timestamp, run: RunId) {
+    pub(crate) fn wake_at(&self, at: Timestamp, run: RunId) {
         let mut wakes = self.wakes.lock();
         wakes.insert((at, run));
         if wakes.len() > WAKES_MAX {
@@ -76,20 +76,20 @@ impl Orchestra {
     }
 
     /// Calls those whose time has come.
-    pub(crate) fn call_due(&self, now: Timestamp) {
+    pub(crate) fn wake_due(&self, now: Timestamp) {
         let mut wakes = self.wakes.lock();
         while let Some((at, run)) = wakes.pop_first() {
             if at > now {
                 wakes.insert((at, run));
                 break;
             }
-            self.call([run]);
+            self.wake([run]);
         }
     }
 
     /// Waits until some run waits.
-    pub(crate) async fn called(&self) {
-        self.called.notified().await;
+    pub(crate) async fn woken(&self) {
+        self.woken.notified().await;
     }
 
     /// These could not be stepped. They wait for the next tick: whatever was in the way may still be.
@@ -104,7 +104,7 @@ impl Orchestra {
         let taken = std::mem::take(&mut *waiting);
         if let Some(rest) = rest {
             *waiting = rest;
-            self.called.notify_one();
+            self.woken.notify_one();
         }
         taken.into_iter().collect()
     }

@@ -1,14 +1,14 @@
 //! What people ask of a run.
 
 use lockgate_core::audit::AuditEntry;
-use lockgate_core::dag::plan::Order;
-use lockgate_core::dag::{Flow, RunHead, Unmoved};
+use lockgate_core::dag::plan::RunCommand;
+use lockgate_core::dag::{AnyRun, RunHead, Unmoved};
 use lockgate_core::ids::RunId;
 use lockgate_ports::RunRefusal;
 
 use super::Planned;
 use super::advance::why_stopped;
-use super::memory::Defined;
+use super::cache::Defined;
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -17,14 +17,14 @@ const CONFLICTS_MAX: usize = 16;
 
 impl Inner {
     /// Decides on the run as it is, commits, and decides again if a step came between.
-    pub(crate) async fn order(&self, id: &RunId, order: Order, audit: Vec<AuditEntry>) -> Result<RunHead, ApiError> {
+    pub(crate) async fn order(&self, id: &RunId, order: RunCommand, audit: Vec<AuditEntry>) -> Result<RunHead, ApiError> {
         for _ in 0..CONFLICTS_MAX {
             let mut live = self.run_to_order(id).await?;
             let before = live.run().head.state;
             let next = live.order(order.clone(), self.ports.clock.now()).map_err(ApiError::RunState)?;
             let Some(next) = next else { return Ok(live.run().head.clone()) };
             let head = next.head.clone();
-            if matches!(order, Order::Resolve { .. } | Order::Retry { .. }) {
+            if matches!(order, RunCommand::Resolve { .. } | RunCommand::Retry { .. }) {
                 // Whoever is asked about the undo that was stuck must not agree to it any more, or its work is done twice. After
                 // a crash in between it is stuck because it was cancelled, and the order can be given again.
                 self.surely_stop(next.stop_jobs.iter().map(|id| (id.clone(), why_stopped(&head))).collect()).await?;
@@ -33,7 +33,7 @@ impl Inner {
             match self.advance(vec![planned]).await?.pop() {
                 Some(Ok(())) | None => {
                     // Wherever the steps are taken: something may be to be done at once.
-                    self.orchestra.call([id.clone()]);
+                    self.run_queue.wake([id.clone()]);
                     return Ok(head);
                 }
                 Some(Err(RunRefusal::Refused(why))) => return Err(ApiError::refused(format_args!("run {id}"), &why)),
@@ -43,7 +43,7 @@ impl Inner {
         Err(ApiError::Unavailable("the run keeps changing; try again".into()))
     }
 
-    async fn run_to_order(&self, id: &RunId) -> Result<Flow, ApiError> {
+    async fn run_to_order(&self, id: &RunId) -> Result<AnyRun, ApiError> {
         let read = self.ports.store.load_runs(std::slice::from_ref(id)).await;
         let run = read.map_err(|error| self.unread(|| format!("run {id}"), error))?.pop().flatten();
         let run = run.ok_or_else(|| ApiError::no_run(id))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lockgate_core::dag::plan::Awaited;
-use lockgate_core::dag::{Flow, Run, RunHead, Standstill, Unmoved, end_without_plan, orphaned};
+use lockgate_core::dag::{AnyRun, Run, RunHead, Standstill, Unmoved, end_without_plan, orphaned};
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::Failure;
 use lockgate_core::time::Timestamp;
@@ -43,7 +43,7 @@ impl Unmoving {
 
 impl Inner {
     /// The end of a run that was planned anew in vain, if it is time for that.
-    pub(super) fn orphan(&self, mut live: Flow) -> Option<Planned> {
+    pub(super) fn orphan(&self, mut live: AnyRun) -> Option<Planned> {
         let (head, now, awaits) = (live.run().head.clone(), self.ports.clock.now(), !live.waits().is_empty());
         let failure = self.given_up(&head, Unmoved::NothingFollows, awaits, now)?;
         let next = live.orphaned(&failure, now)?;
@@ -61,7 +61,7 @@ impl Inner {
     }
 
     fn given_up(&self, head: &RunHead, why: Unmoved, awaits: bool, now: Timestamp) -> Option<Failure> {
-        let (unmoving, after) = (&self.orchestra.memory.unmoving, self.settings.orphan_after);
+        let (unmoving, after) = (&self.run_queue.cache.unmoving, self.settings.orphan_after);
         // What something will move is not even remembered.
         if orphaned(head, Standstill { why, awaits, age: Duration::MAX }, after).is_none() {
             unmoving.forget(&head.id);
@@ -91,9 +91,9 @@ impl Inner {
         let ended = self.advance(orphans).await?;
         for (head, _) in heads.iter().zip(ended).filter(|(_, ended)| ended.is_ok()) {
             let why = head.failure.as_ref().map(|failure| &*failure.message).unwrap_or_default();
-            tracing::error!(run_id = %head.id, dag = %head.dag.name, why, "a run that nothing could move any more was ended");
+            tracing::error!(run_id = %head.id, dag = %head.dag.name, why, "run failed: its definition or parent is gone");
             self.metrics.runs.orphaned();
-            self.orchestra.memory.unmoving.forget(&head.id);
+            self.run_queue.cache.unmoving.forget(&head.id);
         }
         Ok(())
     }

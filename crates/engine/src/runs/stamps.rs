@@ -5,7 +5,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::StoreError;
 
 use super::Planned;
-use super::advance::Advanced;
+use super::advance::StepOutcome;
 use crate::Inner;
 
 /// Runs in memory at once.
@@ -17,7 +17,7 @@ impl Inner {
         &self,
         after: Option<&RunId>,
         right: Timestamp,
-    ) -> Result<(Vec<Advanced>, Option<RunId>), StoreError> {
+    ) -> Result<(Vec<StepOutcome>, Option<RunId>), StoreError> {
         let ids = self.ports.store.live_runs(after, PAGE).await?;
         let mut planned = Vec::new();
         for mut live in self.readable_runs(&ids).await?.lives {

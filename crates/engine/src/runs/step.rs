@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockgate_core::dag::Flow;
-use lockgate_core::dag::plan::News;
+use lockgate_core::dag::AnyRun;
+use lockgate_core::dag::plan::RunMessage;
 use lockgate_core::dag::saga::Saga;
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{Job, JobState};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{NewsRow, StoreError, Told};
+use lockgate_ports::{NewsRow, RunNews, StoreError};
 
 use super::Planned;
 use crate::Inner;
@@ -30,7 +30,7 @@ impl Inner {
         ids.retain(|id| !unreadable.contains(id));
         let rows = self.ports.store.news(&ids, NEWS_MAX).await?;
         if rows.len() == NEWS_MAX {
-            self.orchestra.call(ids);
+            self.run_queue.wake(ids);
         }
         let now = self.ports.clock.now();
         lives.extend(begun(&rows, &lives, now));
@@ -51,19 +51,19 @@ impl Inner {
 }
 
 /// Sagas that are heard of for the first time.
-fn begun(rows: &[NewsRow], lives: &[Flow], now: Timestamp) -> Vec<Flow> {
+fn begun(rows: &[NewsRow], lives: &[AnyRun], now: Timestamp) -> Vec<AnyRun> {
     let known: BTreeSet<&RunId> = lives.iter().map(|live| &live.run().head.id).collect();
-    let mut sagas: BTreeMap<&RunId, Flow> = BTreeMap::new();
+    let mut sagas: BTreeMap<&RunId, AnyRun> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.run.is_saga() && !known.contains(&row.run)) {
-        if let Told::Job { job, .. } = &row.what {
+        if let RunNews::Job { job, .. } = &row.what {
             sagas.entry(&row.run).or_insert_with(|| Saga::begin(&job.request, now).into());
         }
     }
     sagas.into_values().collect()
 }
 
-fn by_run(rows: Vec<NewsRow>) -> BTreeMap<RunId, (Vec<i64>, Vec<News>)> {
-    let mut heard: BTreeMap<RunId, (Vec<i64>, Vec<News>)> = BTreeMap::new();
+fn by_run(rows: Vec<NewsRow>) -> BTreeMap<RunId, (Vec<i64>, Vec<RunMessage>)> {
+    let mut heard: BTreeMap<RunId, (Vec<i64>, Vec<RunMessage>)> = BTreeMap::new();
     for row in rows {
         let (numbers, news) = heard.entry(row.run).or_default();
         numbers.push(row.no);
@@ -72,25 +72,25 @@ fn by_run(rows: Vec<NewsRow>) -> BTreeMap<RunId, (Vec<i64>, Vec<News>)> {
     heard
 }
 
-fn told(what: Told) -> Vec<News> {
+fn told(what: RunNews) -> Vec<RunMessage> {
     match what {
-        Told::Job { job, .. } if job.request.run.as_ref().is_some_and(|part| part.run.is_saga() && !part.undo) => {
-            vec![News::Plain(job)]
+        RunNews::Job { job, .. } if job.request.run.as_ref().is_some_and(|part| part.run.is_saga() && !part.undo) => {
+            vec![RunMessage::Plain(job)]
         }
-        Told::Job { job, result } => of_a_run(&job, result),
-        Told::Run(head) => vec![News::Run(head)],
+        RunNews::Job { job, result } => of_a_run(&job, result),
+        RunNews::Run(head) => vec![RunMessage::Run(head)],
     }
 }
 
 /// How the job ended; and then, if it was done all the same, that it was.
-fn of_a_run(job: &Job, result: Option<Json>) -> Vec<News> {
+fn of_a_run(job: &Job, result: Option<Json>) -> Vec<RunMessage> {
     let Some(part) = job.request.run.clone() else { return Vec::new() };
     let state = job.state();
     let failure = job.life.last_error.clone().filter(|_| state != JobState::Succeeded);
     let late = job.is_done_late();
     let (output, done) = if late { (None, result) } else { (result, None) };
     let (memo_of, leaving) = (job.memo_of().cloned(), job.leaving().cloned().collect());
-    let mut told = vec![News::Job { part: part.clone(), state, output, failure, memo_of, leaving }];
-    told.extend(late.then_some(News::Late { part, output: done }));
+    let mut told = vec![RunMessage::Job { part: part.clone(), state, output, failure, memo_of, leaving }];
+    told.extend(late.then_some(RunMessage::Late { part, output: done }));
     told
 }

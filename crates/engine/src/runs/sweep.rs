@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use lockgate_core::dag::plan::{Awaited, Implied};
-use lockgate_core::dag::{Closing, Flow, NodeKey, RunHead};
+use lockgate_core::dag::{AnyRun, Closing, NodeKey, RunHead};
 use lockgate_core::ids::{JobId, RunId, SessionId};
 use lockgate_ports::StoreError;
 
 use super::Planned;
 use super::advance::why_stopped;
-use super::memory::ReadRuns;
+use super::cache::ReadRuns;
 use crate::Inner;
 use crate::metrics::Swept;
 
@@ -31,7 +31,7 @@ impl Inner {
             Err(error) if error.is_damage() => {
                 self.health.store_failed(&error);
                 self.metrics.loops.failed("runs");
-                tracing::error!(%error, "a page of runs could not be planned anew; the sweep goes on behind it");
+                tracing::error!(%error, "a page of runs could not be replanned; the sweep continues with the next page");
             }
             swept => swept?,
         }
@@ -61,7 +61,7 @@ impl Inner {
             match next {
                 // What follows from it is done when it is committed, and not before.
                 Some(next) => {
-                    tracing::info!(run_id = %before.id, "a run moved although it had heard nothing");
+                    tracing::info!(run_id = %before.id, "sweep moved a run that had received no message");
                     planned.push(Planned::step(live, before.state, next, Vec::new()));
                 }
                 None => {
@@ -88,7 +88,7 @@ impl Inner {
     }
 
     /// Closed sessions of those whose workers it waits for before it undoes anything: the process that closed them could not say so.
-    async fn closed_meanwhile(&self, live: &Flow) -> Result<BTreeSet<SessionId>, StoreError> {
+    async fn closed_meanwhile(&self, live: &AnyRun) -> Result<BTreeSet<SessionId>, StoreError> {
         let mut waited: BTreeSet<SessionId> = live.leaving().into_iter().cloned().collect();
         if !waited.is_empty() {
             for open in self.ports.store.open_sessions().await? {
@@ -99,7 +99,7 @@ impl Inner {
     }
 
     /// Nodes that wait for a run that does not exist.
-    async fn absent_runs(&self, live: &Flow) -> Result<Vec<(NodeKey, RunId)>, StoreError> {
+    async fn absent_runs(&self, live: &AnyRun) -> Result<Vec<(NodeKey, RunId)>, StoreError> {
         let run = |(key, awaited)| if let Awaited::Run(id) = awaited { Some((key, id)) } else { None };
         let runs: Vec<(NodeKey, RunId)> = live.waits().into_iter().filter_map(run).collect();
         if runs.is_empty() {
@@ -111,7 +111,7 @@ impl Inner {
     }
 
     /// Nodes whose job does not exist. Their news can never come.
-    async fn lost_jobs(&self, live: &Flow) -> Result<Vec<NodeKey>, StoreError> {
+    async fn lost_jobs(&self, live: &AnyRun) -> Result<Vec<NodeKey>, StoreError> {
         let job = |(key, awaited)| if let Awaited::Job(id) = awaited { Some((key, id)) } else { None };
         let jobs: Vec<(NodeKey, JobId)> = live.waits().into_iter().filter_map(job).collect();
         let ids: Vec<JobId> = jobs.iter().map(|(_, id)| id.clone()).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lockgate_core::ids::{JobId, RunId, TenantId};
-use lockgate_core::schedule::{Outcome, Schedule, Target};
+use lockgate_core::schedule::{Schedule, SlotOutcome, Target};
 use lockgate_ports::Bell;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -14,7 +14,7 @@ pub(crate) type ScheduleKey = (TenantId, Arc<str>);
 /// Targets that are remembered. The ends of others are found by looking again.
 const TARGETS_MAX: usize = 10_000;
 
-pub(crate) struct Awaited {
+pub(crate) struct AwaitedTargets {
     /// Schedules are turned here. Elsewhere nobody would ever take what is called.
     turns: bool,
     targets: Mutex<BTreeMap<Target, ScheduleKey>>,
@@ -22,7 +22,7 @@ pub(crate) struct Awaited {
     bell: Notify,
 }
 
-impl Awaited {
+impl AwaitedTargets {
     pub(crate) fn new(turns: bool) -> Self {
         Self { turns, targets: Mutex::default(), called: Mutex::default(), bell: Notify::new() }
     }
@@ -30,17 +30,17 @@ impl Awaited {
     /// Remembers what a schedule waits for, if another of its times cannot start before that has ended: what it started, and
     /// what it is about to start, which may have ended before the next turn is committed.
     pub(super) fn watch(&self, schedule: &Schedule) {
-        let queued = schedule.open.iter().any(|slot| slot.outcome == Outcome::Queued);
+        let queued = schedule.open.iter().any(|slot| slot.outcome == SlotOutcome::Queued);
         if !self.turns || (!queued && schedule.backfills.is_empty()) {
             return;
         }
         let key = key_of(schedule);
         let mut targets = self.targets.lock();
         let mut unseen = false;
-        for slot in schedule.open.iter().filter(|slot| slot.outcome != Outcome::Queued) {
+        for slot in schedule.open.iter().filter(|slot| slot.outcome != SlotOutcome::Queued) {
             let Some(target) = &slot.target else { continue };
             let is_new = targets.insert(target.clone(), key.clone()).is_none();
-            unseen |= is_new && slot.outcome == Outcome::Started;
+            unseen |= is_new && slot.outcome == SlotOutcome::Started;
         }
         while targets.len() > TARGETS_MAX {
             targets.pop_first();

@@ -8,13 +8,13 @@ use lockgate_core::dag::{DagRef, RunState};
 use lockgate_core::ids::TenantId;
 use lockgate_core::job::submit;
 use lockgate_core::request::{Caller, JobRequest};
-use lockgate_core::schedule::{Begin, News, RunAsk, Schedule, Target};
+use lockgate_core::schedule::{Begin, RunAsk, Schedule, ScheduleNews, Target};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{ChangeError, RunRefusal, StoreError};
 
 use crate::Inner;
-use crate::runs::{DagKey, Known, Planned};
-use crate::traces::Entry;
+use crate::runs::{CachedDag, DagKey, Planned};
+use crate::traces::SubmitTimes;
 
 /// Runs begun in one commit.
 const RUNS_MAX: usize = 256;
@@ -24,7 +24,7 @@ type Newest = BTreeMap<(TenantId, Arc<str>), Option<u32>>;
 
 impl Inner {
     /// All that is due of all of them. A job that policy denies is there, as a denied job: its slot was started.
-    pub(super) async fn begin_due(&self, schedules: &[Schedule], news: &mut News) -> Result<(), StoreError> {
+    pub(super) async fn begin_due(&self, schedules: &[Schedule], news: &mut ScheduleNews) -> Result<(), StoreError> {
         let (mut jobs, mut runs) = (Vec::new(), Vec::new());
         for schedule in schedules {
             for (target, what) in schedule.unbegun(news.now, news.keep) {
@@ -45,11 +45,11 @@ impl Inner {
         Ok(())
     }
 
-    async fn begin_jobs(&self, jobs: &[(Target, Arc<JobRequest>)], news: &mut News) -> Result<(), StoreError> {
+    async fn begin_jobs(&self, jobs: &[(Target, Arc<JobRequest>)], news: &mut ScheduleNews) -> Result<(), StoreError> {
         let requests: Vec<Arc<JobRequest>> = jobs.iter().map(|(_, request)| request.clone()).collect();
         let began = self.traces.begin();
         let (judged, verdict) = self.judge(&requests).await;
-        let entry = Entry { began, verdict };
+        let entry = SubmitTimes { began, verdict };
         let birth = |(request, judgement): (Arc<JobRequest>, _)| {
             let hash = request.hash();
             submit(request, hash, &self.env(judgement))
@@ -70,7 +70,7 @@ impl Inner {
         &self,
         runs: &[(Target, Caller, RunAsk)],
         newest: &mut Newest,
-        news: &mut News,
+        news: &mut ScheduleNews,
     ) -> Result<(), StoreError> {
         let (mut planned, mut targets) = (Vec::new(), Vec::new());
         for (target, caller, ask) in runs {
@@ -84,7 +84,7 @@ impl Inner {
         }
         let ids: Vec<_> = planned.iter().map(|planned| planned.live.run().head.id.clone()).collect();
         let answers = self.advance(planned).await?;
-        self.orchestra.call(ids);
+        self.run_queue.wake(ids);
         for (target, answer) in targets.into_iter().zip(answers) {
             match answer {
                 // A conflict means that it has begun already.
@@ -130,7 +130,7 @@ impl Inner {
         caller: &Caller,
         ask: &RunAsk,
         newest: &mut Newest,
-    ) -> Result<Option<(DagRef, Known)>, StoreError> {
+    ) -> Result<Option<(DagRef, CachedDag)>, StoreError> {
         let name = (caller.tenant.clone(), ask.dag.clone());
         let version = match ask.version.map(Some).or_else(|| newest.get(&name).copied()) {
             Some(version) => version,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use lockgate_core::audit::AuditEntry;
-use lockgate_core::schedule::{Outcome, Slot, Turn};
+use lockgate_core::schedule::{ScheduleDecision, Slot, SlotOutcome};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{ScheduleChange, StoreError, TurnConflict, in_parts};
 
@@ -12,15 +12,15 @@ use super::awaited::key_of;
 use crate::Inner;
 
 /// A decision about one schedule, on its way.
-pub(crate) struct Decided {
-    pub(crate) turn: Turn,
+pub(crate) struct DecidedSchedule {
+    pub(crate) turn: ScheduleDecision,
     /// The schedule goes.
     pub(crate) gone: bool,
     pub(crate) audit: Vec<AuditEntry>,
 }
 
-impl Decided {
-    pub(crate) fn of(turn: Turn) -> Self {
+impl DecidedSchedule {
+    pub(crate) fn of(turn: ScheduleDecision) -> Self {
         Self { turn, gone: false, audit: Vec::new() }
     }
 
@@ -48,7 +48,11 @@ pub(crate) type Turned = Result<(), Unturned>;
 
 impl Inner {
     /// Commits turns, each alone; answers in the order given.
-    pub(crate) async fn commit_turns(&self, decided: Vec<Decided>, now: Timestamp) -> Result<Vec<Turned>, StoreError> {
+    pub(crate) async fn commit_turns(
+        &self,
+        decided: Vec<DecidedSchedule>,
+        now: Timestamp,
+    ) -> Result<Vec<Turned>, StoreError> {
         let mut answers = Vec::with_capacity(decided.len());
         let mut decided = decided.into_iter().peekable();
         while decided.peek().is_some() {
@@ -62,8 +66,8 @@ impl Inner {
         Ok(answers)
     }
 
-    async fn commit_batch(&self, batch: Vec<Decided>, now: Timestamp) -> Result<Vec<Turned>, StoreError> {
-        let change = |Decided { turn, gone, audit }: Decided| ScheduleChange {
+    async fn commit_batch(&self, batch: Vec<DecidedSchedule>, now: Timestamp) -> Result<Vec<Turned>, StoreError> {
+        let change = |DecidedSchedule { turn, gone, audit }: DecidedSchedule| ScheduleChange {
             schedule: turn.schedule,
             gone,
             fresh: turn.fresh,
@@ -118,7 +122,7 @@ impl Inner {
         let written: Vec<&Slot> = change.fresh.iter().chain(&change.changed).collect();
         for slot in written {
             self.metrics.schedules.decided(slot.outcome);
-            if slot.outcome == Outcome::Started && counted.insert(&slot.key) {
+            if slot.outcome == SlotOutcome::Started && counted.insert(&slot.key) {
                 let lag = change.schedule.due_at(&slot.key).map(|due| now.since(due));
                 lag.into_iter().for_each(|lag| self.metrics.schedules.started(lag));
             }

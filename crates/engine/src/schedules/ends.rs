@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use lockgate_core::audit::Action;
-use lockgate_core::dag::plan::Order;
+use lockgate_core::audit::AuditAction;
+use lockgate_core::dag::plan::RunCommand;
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::{Input, Job};
 use lockgate_core::request::Caller;
-use lockgate_core::schedule::{News, Schedule, Target};
+use lockgate_core::schedule::{Schedule, ScheduleNews, Target};
 use lockgate_ports::StoreError;
 
 use crate::Inner;
-use crate::damage::Found;
+use crate::damage::ReadRow;
 use crate::error::ApiError;
 
 const REPLACED: &str = "the next time of its schedule replaces it";
@@ -20,7 +20,7 @@ const RUNS_MAX: usize = 64;
 
 impl Inner {
     /// In batches, for all of them together. What was there and is gone has ended.
-    pub(super) async fn look_for_ends(&self, schedules: &[Schedule], news: &mut News) -> Result<(), StoreError> {
+    pub(super) async fn look_for_ends(&self, schedules: &[Schedule], news: &mut ScheduleNews) -> Result<(), StoreError> {
         let (jobs, runs) = by_kind(schedules.iter().flat_map(Schedule::at_work));
         for some in jobs.chunks(self.settings.batch_max) {
             let found = self.load_each(some).await?;
@@ -47,7 +47,7 @@ impl Inner {
             }
         }
         if let Err(error) = self.cancel_jobs(jobs).await {
-            tracing::warn!(%error, "jobs that a later time replaces could not be stopped; trying again with the next turn");
+            tracing::warn!(%error, "cancelling replaced jobs of a schedule failed; trying again with its next turn");
         }
     }
 
@@ -55,7 +55,7 @@ impl Inner {
         if ids.is_empty() {
             return Ok(());
         }
-        let found = self.load_each(&ids).await?.into_iter().filter_map(Found::there);
+        let found = self.load_each(&ids).await?.into_iter().filter_map(ReadRow::there);
         let cancel = |job: Job| {
             let actor = job.request.actor.clone();
             (Arc::new(job), Input::Cancel { actor, note: Some(REPLACED.into()) })
@@ -66,22 +66,22 @@ impl Inner {
 
     async fn stop_run(&self, caller: &Caller, id: &RunId) {
         let detail = serde_json::json!({ "compensate": false, "note": REPLACED });
-        let audit = vec![self.entry(caller, Action::RunCancelled, &id.as_str().into(), &detail)];
-        let order = Order::Cancel { actor: caller.actor.clone(), note: Some(REPLACED.into()), compensate: false };
+        let audit = vec![self.entry(caller, AuditAction::RunCancelled, &id.as_str().into(), &detail)];
+        let order = RunCommand::Cancel { actor: caller.actor.clone(), note: Some(REPLACED.into()), compensate: false };
         match self.order(id, order, audit).await {
             // Over already, or on its way there.
             Ok(_) | Err(ApiError::NoSuch { .. } | ApiError::RunState(_)) => {}
-            Err(error) => tracing::warn!(run_id = %id, %error, "a run that a later time replaces was not stopped"),
+            Err(error) => tracing::warn!(run_id = %id, %error, "cancelling a replaced run of a schedule failed"),
         }
     }
 }
 
 /// What cannot be read may still be at work.
-fn has_ended<T>(found: &Found<T>, is_over: impl FnOnce(&T) -> bool) -> bool {
+fn has_ended<T>(found: &ReadRow<T>, is_over: impl FnOnce(&T) -> bool) -> bool {
     match found {
-        Found::There(found) => is_over(found),
-        Found::Gone => true,
-        Found::Unreadable => false,
+        ReadRow::There(found) => is_over(found),
+        ReadRow::Gone => true,
+        ReadRow::Unreadable => false,
     }
 }
 

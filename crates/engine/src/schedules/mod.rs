@@ -9,5 +9,5 @@ mod commit;
 mod ends;
 mod round;
 
-pub(crate) use awaited::{Awaited, ScheduleKey};
-pub(crate) use commit::{Decided, Unturned};
+pub(crate) use awaited::{AwaitedTargets, ScheduleKey};
+pub(crate) use commit::{DecidedSchedule, Unturned};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lockgate_core::schedule::{News, Outcome, Schedule};
+use lockgate_core::schedule::{Schedule, ScheduleNews, SlotOutcome};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Bell, StoreError};
 
-use super::Decided;
+use super::DecidedSchedule;
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -37,13 +37,13 @@ impl Inner {
 
     /// Begins what is due, asks what has ended, decides, commits, acts.
     async fn turn_schedules(&self, schedules: Vec<Schedule>, now: Timestamp) -> Result<Vec<Schedule>, StoreError> {
-        let mut news = News { now, keep: self.settings.retention, ..News::default() };
+        let mut news = ScheduleNews { now, keep: self.settings.retention, ..ScheduleNews::default() };
         self.begin_due(&schedules, &mut news).await?;
         self.look_for_ends(&schedules, &mut news).await?;
         let (mut turned, mut decided) = (Vec::new(), Vec::new());
         for schedule in schedules {
             match schedule.turn(&news) {
-                Some(turn) => decided.push(Decided::of(turn)),
+                Some(turn) => decided.push(DecidedSchedule::of(turn)),
                 None => {
                     // Another process may have taken the turn that started what it waits for.
                     self.schedules.watch(&schedule);
@@ -121,5 +121,5 @@ fn named((tenant, name): &super::ScheduleKey) -> String {
 }
 
 fn is_about_to_start(schedule: &Schedule) -> bool {
-    schedule.open.iter().any(|slot| slot.outcome == Outcome::Due)
+    schedule.open.iter().any(|slot| slot.outcome == SlotOutcome::Due)
 }

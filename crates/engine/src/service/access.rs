@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::access::{ApiKey, Credential, CredentialId, CredentialKind, DigestKey, Grant, Identity, Reach, Role};
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::ids::{ActorId, TenantId, check_name};
 use lockgate_core::request::{FieldError, Json};
 use lockgate_core::time::Timestamp;
@@ -92,10 +92,10 @@ impl Engine {
         };
         let detail = Json::trusted(serde_json::json!({ "via": identity.via, "why": why }).to_string());
         let (actor, subject) = (identity.actor.clone(), asked.into());
-        let entry = AuditEntry { at: now, tenant, actor, action: Action::AccessRefused, subject, detail };
+        let entry = AuditEntry { at: now, tenant, actor, action: AuditAction::AccessRefused, subject, detail };
         let entry = entry.seen_from(identity.source);
         if let Err(error) = self.inner.ports.store.append_audit(vec![entry]).await {
-            tracing::warn!(%error, "a refusal could not be recorded");
+            tracing::warn!(%error, "audit entry of a denied call could not be written");
         }
     }
 
@@ -258,7 +258,7 @@ impl Engine {
     /// False if another process has kept one of this id meanwhile.
     pub async fn keep_admin_key(&self, made: &MadeKey) -> Result<bool, ApiError> {
         let credential = made.credential.clone();
-        let entry = record(Action::CredentialCreated, &credential.actor, &credential, credential.created_at, None);
+        let entry = record(AuditAction::CredentialCreated, &credential.actor, &credential, credential.created_at, None);
         Ok(self.inner.ports.store.add_credential(credential, entry).await?)
     }
 
@@ -308,7 +308,7 @@ impl Engine {
     }
 
     async fn keep(&self, by: &Identity, credential: &Credential) -> Result<(), ApiError> {
-        let entry = record(Action::CredentialCreated, &by.actor, credential, credential.created_at, Some(&by.via));
+        let entry = record(AuditAction::CredentialCreated, &by.actor, credential, credential.created_at, Some(&by.via));
         let entry = entry.seen_from(by.source);
         let (inner, kept) = (self.inner.clone(), credential.clone());
         let added = to_the_end(async move {
@@ -335,7 +335,7 @@ impl Engine {
         successor: Option<&CredentialId>,
     ) -> Result<Credential, ApiError> {
         let now = self.inner.ports.clock.now();
-        let entry = record(Action::CredentialEnded, &by.actor, credential, now, successor.or(Some(&by.via)));
+        let entry = record(AuditAction::CredentialEnded, &by.actor, credential, now, successor.or(Some(&by.via)));
         let entry = entry.seen_from(by.source);
         let (inner, id) = (self.inner.clone(), credential.id.clone());
         let ended = to_the_end(async move {
@@ -371,7 +371,7 @@ fn in_reach(by: &Identity, credential: &Credential) -> bool {
 
 /// Who did it, to what, and by means of which credential. Never the secret: nobody here has it.
 fn record(
-    action: Action,
+    action: AuditAction,
     actor: &ActorId,
     credential: &Credential,
     at: Timestamp,

@@ -1,8 +1,8 @@
 //! The audit trail: reading it, and proving that nobody touched it.
 
-use lockgate_core::audit::{Action, AuditRow, Block, Broken};
+use lockgate_core::audit::{AuditAction, AuditRow, Block, Broken};
 use lockgate_core::request::Caller;
-use lockgate_ports::{StoreError, Trail};
+use lockgate_ports::{AuditStore, StoreError};
 
 use crate::Engine;
 use crate::error::ApiError;
@@ -41,7 +41,7 @@ impl Engine {
 }
 
 /// The same on a Store that no engine runs on.
-pub async fn verify_trail<S: Trail + ?Sized>(store: &S) -> Result<Verified, StoreError> {
+pub async fn verify_trail<S: AuditStore + ?Sized>(store: &S) -> Result<Verified, StoreError> {
     let mut verified = Verified { blocks: 0, rows: 0, unsealed: 0, broken: None, losses: Vec::new() };
     let mut before: Option<Block> = None;
     loop {
@@ -73,11 +73,11 @@ pub async fn verify_trail<S: Trail + ?Sized>(store: &S) -> Result<Verified, Stor
 }
 
 fn losses(rows: &[AuditRow]) -> impl Iterator<Item = String> {
-    rows.iter().filter(|row| row.entry.action == Action::LossAccepted).map(|row| row.entry.subject.to_string())
+    rows.iter().filter(|row| row.entry.action == AuditAction::LossAccepted).map(|row| row.entry.subject.to_string())
 }
 
 /// Everything stored between the block before and the end of this one: a row slipped in is as wrong as one taken out.
-async fn rows_of<S: Trail + ?Sized>(store: &S, from: i64, block: &Block) -> Result<Vec<AuditRow>, StoreError> {
+async fn rows_of<S: AuditStore + ?Sized>(store: &S, from: i64, block: &Block) -> Result<Vec<AuditRow>, StoreError> {
     let expected = usize::try_from(block.rows).unwrap_or(usize::MAX);
     let mut rows = store.audit(from, expected.saturating_add(1)).await?;
     rows.retain(|row| row.id <= block.last);

@@ -7,14 +7,14 @@ use lockgate_core::ids::{AttemptToken, JobId, JobSeq};
 use lockgate_core::job::{Evidence, Illegal, Input, Job};
 use lockgate_core::limits::{BATCH_JOBS_MAX, CHILDREN_MAX};
 use lockgate_core::request::{Caller, JobRequest, NewJob, RequestHash};
-use lockgate_ports::{ChangeError, Child, ChildQuery, Listing};
+use lockgate_ports::{ChangeError, ChildJob, ChildQuery, Listing};
 
-use super::submit::{Checked, Submitted, same_or_conflict};
+use super::submit::{CheckedJob, Submitted, same_or_conflict};
 use super::to_the_end;
-use crate::admission::{Admitted, Ticket};
+use crate::admission::{AdmissionTicket, Admitted};
 use crate::commit::Undriven;
 use crate::error::ApiError;
-use crate::traces::{Entry, Since};
+use crate::traces::{SubmitTimes, TraceStart};
 use crate::{Engine, Inner};
 
 /// How often children are inserted again because their parent's row moved under them. Each time means that it did.
@@ -35,13 +35,13 @@ pub struct NewChild {
 /// Some of a life's children, in the order in which they were submitted.
 #[derive(Clone, Debug)]
 pub struct ChildPage {
-    pub children: Vec<Child>,
+    pub children: Vec<ChildJob>,
     /// Where the list goes on; None at its end.
     pub next: Option<JobSeq>,
 }
 
 type Good = (Arc<JobRequest>, RequestHash);
-type Answers = BTreeMap<usize, Result<Submitted, ApiError>>;
+type ChildAnswers = BTreeMap<usize, Result<Submitted, ApiError>>;
 
 impl Engine {
     /// Submits children of a job under the token of the attempt that runs it. Each is accepted or refused alone; answers in
@@ -63,12 +63,12 @@ impl Engine {
         let began = inner.traces.begin();
         let job = inner.held_by(caller, parent, &token).await?;
         let trace = inner.traces.context(&job);
-        let check = |child: NewChild| -> Checked {
+        let check = |child: NewChild| -> CheckedJob {
             let request = JobRequest::child(&job, &child.key, child.job, trace).map_err(ApiError::Invalid)?;
             let hash = request.hash();
             Ok((Arc::new(request), hash))
         };
-        let mut checked: Vec<Checked> = children.into_iter().map(check).collect();
+        let mut checked: Vec<CheckedJob> = children.into_iter().map(check).collect();
         let mut answers = inner.submitted_before(&mut checked).await?;
         // Whatever is refused because of its workflow is an error of its own.
         inner.refuse_closed(&mut checked).await?;
@@ -123,13 +123,13 @@ impl Inner {
     }
 
     /// Children that an earlier call submitted need neither room nor a commit. They leave the batch; by place.
-    async fn submitted_before(&self, checked: &mut [Checked]) -> Result<Answers, ApiError> {
+    async fn submitted_before(&self, checked: &mut [CheckedJob]) -> Result<ChildAnswers, ApiError> {
         let requests: Vec<Arc<JobRequest>> = checked.iter().flatten().map(|(request, _)| request.clone()).collect();
         if requests.is_empty() {
-            return Ok(Answers::new());
+            return Ok(ChildAnswers::new());
         }
-        let mut taken = self.ports.store.taken(&requests).await?.into_iter();
-        let mut answers = Answers::new();
+        let mut taken = self.ports.store.find_duplicates(&requests).await?.into_iter();
+        let mut answers = ChildAnswers::new();
         for (place, child) in checked.iter_mut().enumerate() {
             let Ok((request, hash)) = child else { continue };
             if let Some(owner) = taken.next().flatten() {
@@ -160,19 +160,19 @@ impl Inner {
         mut parent: Arc<Job>,
         token: AttemptToken,
         mut fresh: Vec<(usize, Good)>,
-        ticket: Ticket,
-        began: Since,
-    ) -> Result<Answers, ApiError> {
+        ticket: AdmissionTicket,
+        began: TraceStart,
+    ) -> Result<ChildAnswers, ApiError> {
         let _until_answered = ticket;
-        let mut answers = Answers::new();
+        let mut answers = ChildAnswers::new();
         for _ in 0..TRIES_MAX {
             parent = self.spawn(parent, &token, fresh.len()).await?;
             self.room_for(&parent, fresh.len()).await?;
-            let checked: Vec<Checked> = fresh.iter().map(|(_, good)| Ok(good.clone())).collect();
+            let checked: Vec<CheckedJob> = fresh.iter().map(|(_, good)| Ok(good.clone())).collect();
             let (mut births, verdict) = self.births(&checked).await;
             let evidence = Evidence::Unchanged { job: parent.request.job_id.clone(), version: parent.version };
             births.iter_mut().for_each(|birth| birth.evidence = evidence.clone());
-            let committed = self.commit_new(births, Entry { began, verdict }).await?;
+            let committed = self.commit_new(births, SubmitTimes { began, verdict }).await?;
             let mut again = Vec::new();
             for ((place, (request, hash)), outcome) in fresh.into_iter().zip(committed) {
                 match outcome {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::config::ConfigError;
 use lockgate_core::pools::Pools;
 use lockgate_core::quotas::Quotas;
@@ -150,11 +150,11 @@ impl Inner {
 
     pub(super) fn config_entry(&self, caller: &Caller, kind: SnapshotKind, subject: &Arc<str>, file: &str) -> AuditEntry {
         let action = match kind {
-            SnapshotKind::Policy => Action::PolicyActivated,
-            SnapshotKind::Pools => Action::PoolsActivated,
-            SnapshotKind::Timeouts => Action::TimeoutsActivated,
-            SnapshotKind::PoolStates => Action::PoolStateChanged,
-            SnapshotKind::Quotas => Action::QuotasActivated,
+            SnapshotKind::Policy => AuditAction::PolicyActivated,
+            SnapshotKind::Pools => AuditAction::PoolsActivated,
+            SnapshotKind::Timeouts => AuditAction::TimeoutsActivated,
+            SnapshotKind::PoolStates => AuditAction::PoolStateChanged,
+            SnapshotKind::Quotas => AuditAction::QuotasActivated,
         };
         self.entry(caller, action, subject, &serde_json::json!({ "file": file }))
     }
@@ -162,7 +162,7 @@ impl Inner {
     pub(crate) fn entry(
         &self,
         caller: &Caller,
-        action: Action,
+        action: AuditAction,
         subject: &Arc<str>,
         detail: &serde_json::Value,
     ) -> AuditEntry {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockgate_core::audit::Action;
-use lockgate_core::dag::{Dag, Work};
+use lockgate_core::audit::AuditAction;
+use lockgate_core::dag::{Dag, NodeWork};
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_ports::{DagRow, NewDag};
 
@@ -28,7 +28,8 @@ impl Engine {
         let dag = Dag::load(file, text)
             .map_err(|errors| ApiError::Invalid(errors.into_iter().map(|error| FieldError::new("dag", error)).collect()))?;
         let pins = self.pins(caller, &dag).await?;
-        let audit = self.inner.entry(caller, Action::DagStored, &dag.name, &serde_json::json!({ "snapshot": dag.snapshot }));
+        let audit =
+            self.inner.entry(caller, AuditAction::DagStored, &dag.name, &serde_json::json!({ "snapshot": dag.snapshot }));
         let new = NewDag {
             tenant: caller.tenant.clone(),
             name: dag.name.clone(),
@@ -47,7 +48,7 @@ impl Engine {
     async fn pins(&self, caller: &Caller, dag: &Dag) -> Result<BTreeMap<Arc<str>, u32>, ApiError> {
         let mut pins = BTreeMap::new();
         for node in &dag.nodes {
-            let Work::Dag(sub) = &node.work else { continue };
+            let NodeWork::Dag(sub) = &node.work else { continue };
             if pins.contains_key(&sub.dag) {
                 continue;
             }

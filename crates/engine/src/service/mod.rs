@@ -43,7 +43,7 @@ pub use runs::{RunOrder, RunView, StartRun, StartedRun};
 pub use schedules::{AppliedAs, AppliedSchedule, BackfillSpan, ScheduleView};
 pub use submit::Submitted;
 pub use tenants::{ErasedPart, TenantView};
-pub use watch::{Watch, WatchItem};
+pub use watch::{JobWatch, WatchItem};
 pub use watch_logs::LogWatch;
 pub use watch_run::RunWatch;
 pub use why::{Considered, PoolConsidered, Why};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockgate_core::audit::Action;
+use lockgate_core::audit::AuditAction;
 use lockgate_core::ids::{PoolName, SessionId, WorkerId};
 use lockgate_core::pools::{Closed, Pool, PoolStates};
 use lockgate_core::request::Caller;
@@ -105,7 +105,7 @@ impl Inner {
         self.ports.bus.ring(vec![Bell::sessions()]).await;
         let subject: Arc<str> = worker.as_str().into();
         let detail = serde_json::json!({ "sessions": sessions.len() });
-        let entry = self.entry(caller, Action::WorkerDrained, &subject, &detail);
+        let entry = self.entry(caller, AuditAction::WorkerDrained, &subject, &detail);
         self.ports.store.append_audit(vec![entry]).await?;
         Ok(sessions.len())
     }
@@ -128,7 +128,7 @@ impl Inner {
                 text: states.text().into(),
                 actor: caller.actor.clone(),
                 expected: active.map_or(0, |active| active.version),
-                audit: self.entry(caller, Action::PoolStateChanged, &subject, &detail),
+                audit: self.entry(caller, AuditAction::PoolStateChanged, &subject, &detail),
             };
             match self.put_config_in_force(activation).await {
                 Err(ApiError::Outdated(_)) => {}

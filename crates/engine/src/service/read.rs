@@ -8,7 +8,7 @@ use lockgate_core::request::{Caller, Json};
 use lockgate_ports::store::LOG_LINES_MAX;
 use lockgate_ports::{DeadLetterQuery, JobQuery, KeptLine, Kin, Listing, StoreError};
 
-use crate::edge::Progress;
+use crate::edge::AttemptProgress;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -18,7 +18,7 @@ pub struct JobView {
     pub job: Job,
     pub attempts: Vec<AttemptSummary>,
     pub result: Option<Json>,
-    pub progress: Option<Progress>,
+    pub progress: Option<AttemptProgress>,
     /// Children of this life, if it submitted any.
     pub kin: Option<Kin>,
     /// Payload, environment and result are not for this caller.

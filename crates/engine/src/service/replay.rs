@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::read::check_reach;
 use super::to_the_end;
-use crate::damage::Found;
+use crate::damage::ReadRow;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
@@ -96,7 +96,7 @@ impl Engine {
 
 impl Replayed {
     /// Why some found no room, if any did not.
-    fn add(&mut self, page: Page) -> Option<Limited> {
+    fn add(&mut self, page: ReplayedPage) -> Option<Limited> {
         let room = IDS_MAX.saturating_sub(self.job_ids.len());
         self.job_ids.extend(page.fit.into_iter().take(room));
         self.left_out += page.left_out;
@@ -107,7 +107,7 @@ impl Replayed {
 }
 
 /// What became of a page of letters.
-struct Page {
+struct ReplayedPage {
     /// Those that can be replayed.
     fit: Vec<JobId>,
     left_out: u64,
@@ -119,14 +119,19 @@ struct Page {
 
 impl Inner {
     /// A dry run ends where something would be done.
-    async fn replay_page(self: &Arc<Self>, by: &Caller, letters: Vec<DeadLetter>, dry_run: bool) -> Result<Page, ApiError> {
+    async fn replay_page(
+        self: &Arc<Self>,
+        by: &Caller,
+        letters: Vec<DeadLetter>,
+        dry_run: bool,
+    ) -> Result<ReplayedPage, ApiError> {
         let ids: Vec<JobId> = letters.into_iter().map(|letter| letter.job_id).collect();
-        let jobs = self.load_each(&ids).await?.into_iter().filter_map(Found::there).collect();
+        let jobs = self.load_each(&ids).await?.into_iter().filter_map(ReadRow::there).collect();
         let open = if dry_run { self.in_open_sagas(jobs).await? } else { self.revivable(jobs).await? };
         let jobs: Vec<Job> = open.into_iter().flatten().filter(|job| job.replayable().is_ok()).collect();
         let fit: Vec<JobId> = jobs.iter().map(|job| job.request.job_id.clone()).collect();
         let left_out = (ids.len() - fit.len()) as u64;
-        let page = Page { fit, left_out, replayed: 0, refused: 0, limited: None };
+        let page = ReplayedPage { fit, left_out, replayed: 0, refused: 0, limited: None };
         if dry_run {
             return Ok(page);
         }
@@ -137,6 +142,6 @@ impl Inner {
         let replayed = driven.iter().filter(|outcome| outcome.is_ok()).count() as u64;
         // Somebody was faster, or the Store does not take it.
         let left_out = left_out + driven.len() as u64 - replayed;
-        Ok(Page { replayed, left_out, refused: returning.refused, limited: returning.limited, ..page })
+        Ok(ReplayedPage { replayed, left_out, refused: returning.refused, limited: returning.limited, ..page })
     }
 }

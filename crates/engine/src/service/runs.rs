@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lockgate_core::audit::Action;
-use lockgate_core::dag::plan::{Order, Start, begin};
+use lockgate_core::audit::AuditAction;
+use lockgate_core::dag::plan::{RunCommand, Start, begin};
 use lockgate_core::dag::saga::outline;
 use lockgate_core::dag::{Dag, DagRef, NodeKey, Run, RunHead, RunState, asked};
 use lockgate_core::ids::{RunId, check_name};
@@ -85,7 +85,7 @@ impl Engine {
         let (live, next) = begin(&view.dag, begins, &traced, now);
         let head = live.run().head.clone();
         let detail = serde_json::json!({ "dag": of.name, "version": of.version });
-        let audit = vec![inner.entry(caller, Action::RunStarted, &id.as_str().into(), &detail)];
+        let audit = vec![inner.entry(caller, AuditAction::RunStarted, &id.as_str().into(), &detail)];
         let planned = Planned { key, audit, ..Planned::step(live, RunState::Running, next, Vec::new()) };
         let begun = to_the_end(async move {
             let _until_answered = ticket;
@@ -156,7 +156,7 @@ impl Engine {
         let (action, detail) = record(&order);
         let order = in_indexes(order, &view, caller)?;
         let ticket = match &order {
-            Order::Rerun { from, .. } if view.run.head.state.is_over() => {
+            RunCommand::Rerun { from, .. } if view.run.head.state.is_over() => {
                 Some(self.inner.admit_rerun(&caller.tenant, &view.dag, from).await?)
             }
             _ => None,
@@ -211,13 +211,13 @@ impl Inner {
         let id = planned.live.run().head.id.clone();
         match self.advance(vec![planned]).await {
             Ok(mut answers) => {
-                self.orchestra.call([id]);
+                self.run_queue.wake([id]);
                 Ok(answers.pop().unwrap_or(Err(RunRefusal::Conflict)))
             }
             Err(error) if error.certainly_not_applied() => Err(error.into()),
             Err(error) => match self.ports.store.run_since(&id, i64::MAX).await?.is_some() {
                 true => {
-                    self.orchestra.call([id]);
+                    self.run_queue.wake([id]);
                     Ok(Ok(()))
                 }
                 false => Err(error.into()),
@@ -226,21 +226,23 @@ impl Inner {
     }
 }
 
-fn record(order: &RunOrder) -> (Action, Value) {
+fn record(order: &RunOrder) -> (AuditAction, Value) {
     match order {
-        RunOrder::Pause => (Action::RunPaused, Value::Null),
-        RunOrder::Resume => (Action::RunResumed, Value::Null),
+        RunOrder::Pause => (AuditAction::RunPaused, Value::Null),
+        RunOrder::Resume => (AuditAction::RunResumed, Value::Null),
         RunOrder::Cancel { compensate, note } => {
-            (Action::RunCancelled, serde_json::json!({ "compensate": compensate, "note": note }))
+            (AuditAction::RunCancelled, serde_json::json!({ "compensate": compensate, "note": note }))
         }
         RunOrder::Rerun { from, params, fresh } => {
             let params: Vec<_> = params.keys().collect();
-            (Action::RunRerun, serde_json::json!({ "from": from, "params": params, "fresh": fresh }))
+            (AuditAction::RunRerun, serde_json::json!({ "from": from, "params": params, "fresh": fresh }))
         }
         RunOrder::Resolve { node, item } => {
-            (Action::CompensationResolved, serde_json::json!({ "node": node, "item": item }))
+            (AuditAction::CompensationResolved, serde_json::json!({ "node": node, "item": item }))
         }
-        RunOrder::Retry { node, item } => (Action::CompensationRetried, serde_json::json!({ "node": node, "item": item })),
+        RunOrder::Retry { node, item } => {
+            (AuditAction::CompensationRetried, serde_json::json!({ "node": node, "item": item }))
+        }
     }
 }
 
@@ -255,20 +257,20 @@ fn check_params(order: &RunOrder, view: &RunView) -> Result<(), ApiError> {
     view.dag.check_params(&Value::Object(merged)).map(|_| ()).map_err(ApiError::Invalid)
 }
 
-fn in_indexes(order: RunOrder, view: &RunView, caller: &Caller) -> Result<Order, ApiError> {
+fn in_indexes(order: RunOrder, view: &RunView, caller: &Caller) -> Result<RunCommand, ApiError> {
     let whole = if view.run.head.id.is_saga() { "the workflow has no job" } else { "the DAG has no node" };
     let none = |name: &str| ApiError::invalid("node", format_args!("{whole} {name:?}"));
     let node = |name: &str| view.dag.index(name).ok_or_else(|| none(name));
     Ok(match order {
-        RunOrder::Pause => Order::Pause,
-        RunOrder::Resume => Order::Resume,
-        RunOrder::Cancel { compensate, note } => Order::Cancel { actor: caller.actor.clone(), note, compensate },
+        RunOrder::Pause => RunCommand::Pause,
+        RunOrder::Resume => RunCommand::Resume,
+        RunOrder::Cancel { compensate, note } => RunCommand::Cancel { actor: caller.actor.clone(), note, compensate },
         RunOrder::Rerun { from, params, fresh } => {
-            Order::Rerun { from: from.iter().map(|name| node(name)).collect::<Result<_, _>>()?, params, fresh }
+            RunCommand::Rerun { from: from.iter().map(|name| node(name)).collect::<Result<_, _>>()?, params, fresh }
         }
         RunOrder::Resolve { node: name, item } => {
-            Order::Resolve { key: NodeKey { node: node(&name)?, item }, actor: caller.actor.clone() }
+            RunCommand::Resolve { key: NodeKey { node: node(&name)?, item }, actor: caller.actor.clone() }
         }
-        RunOrder::Retry { node: name, item } => Order::Retry { key: NodeKey { node: node(&name)?, item } },
+        RunOrder::Retry { node: name, item } => RunCommand::Retry { key: NodeKey { node: node(&name)?, item } },
     })
 }

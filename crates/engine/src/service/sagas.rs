@@ -9,7 +9,7 @@ use lockgate_core::job::{Illegal, Job};
 use lockgate_core::request::JobRequest;
 use lockgate_ports::StoreError;
 
-use super::submit::{Checked, Refused};
+use super::submit::{CheckedJob, RefusedJob};
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -38,7 +38,7 @@ impl Inner {
 
     /// Refuses new jobs of workflows that are closed or full, and returns them by their places. One that gets past because it
     /// is closed right now is cancelled by the saga, or undone. Without a workflow nothing is asked.
-    pub(super) async fn refuse_closed(&self, checked: &mut [Checked]) -> Result<Vec<Refused>, ApiError> {
+    pub(super) async fn refuse_closed(&self, checked: &mut [CheckedJob]) -> Result<Vec<RefusedJob>, ApiError> {
         let sagas: BTreeSet<RunId> = checked.iter().flatten().filter_map(|(request, _)| saga_of(request)).collect();
         let mut refused = Vec::new();
         if sagas.is_empty() {

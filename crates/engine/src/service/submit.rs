@@ -7,12 +7,12 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Transition, submit};
 use lockgate_core::limits::BATCH_JOBS_MAX;
 use lockgate_core::request::{Caller, JobRequest, NewJob, RequestHash};
-use lockgate_ports::{ChangeError, Mint, Taken};
+use lockgate_ports::{ChangeError, DuplicateJob, Mint};
 
 use super::to_the_end;
 use crate::admission::Admitted;
 use crate::error::ApiError;
-use crate::traces::{Entry, Lap};
+use crate::traces::{Lap, SubmitTimes};
 use crate::{Engine, Inner};
 
 /// An acknowledged job: it survives a crash from here on.
@@ -24,9 +24,9 @@ pub struct Submitted {
     pub existing: bool,
 }
 
-pub(super) type Checked = Result<(Arc<JobRequest>, RequestHash), ApiError>;
+pub(super) type CheckedJob = Result<(Arc<JobRequest>, RequestHash), ApiError>;
 /// What was good but for the place it would have taken, and where it stands in its batch.
-pub(super) type Refused = (usize, (Arc<JobRequest>, RequestHash));
+pub(super) type RefusedJob = (usize, (Arc<JobRequest>, RequestHash));
 
 impl Engine {
     /// Each job is accepted or refused alone; answers in the order sent. The outer error refuses the whole batch.
@@ -41,17 +41,17 @@ impl Engine {
         inner.refuse_if_damaged()?;
         let now = inner.ports.clock.now();
         let began = inner.traces.begin();
-        let check = |job: NewJob| -> Checked {
+        let check = |job: NewJob| -> CheckedJob {
             let request = JobRequest::check(job, caller, || inner.ports.entropy.job_id(now)).map_err(ApiError::Invalid)?;
             let hash = request.hash();
             Ok((Arc::new(request), hash))
         };
-        let mut checked: Vec<Checked> = jobs.into_iter().map(check).collect();
+        let mut checked: Vec<CheckedJob> = jobs.into_iter().map(check).collect();
         let mut refused = inner.refuse_closed(&mut checked).await?;
         let Admitted { ticket, refused: no_room } = inner.admit(caller, &mut checked, |(request, _)| request).await?;
         refused.extend(no_room);
         let (transitions, verdict) = inner.births(&checked).await;
-        let entry = Entry { began, verdict };
+        let entry = SubmitTimes { began, verdict };
         let owned = inner.clone();
         let committed = to_the_end(async move {
             let _until_answered = ticket;
@@ -91,14 +91,14 @@ impl Inner {
     async fn known_already(
         &self,
         caller: &Caller,
-        checked: &[Checked],
-        refused: Vec<Refused>,
+        checked: &[CheckedJob],
+        refused: Vec<RefusedJob>,
     ) -> BTreeMap<usize, Result<Submitted, ApiError>> {
         let mut requests: Vec<Arc<JobRequest>> =
             refused.iter().map(|(_, (request, _))| request).filter(|request| request.is_named()).cloned().collect();
         requests.truncate(self.repeats_looked_for(caller, requests.len()));
         // While the Store does not answer, they are told to come back as the others are.
-        let taken = if requests.is_empty() { Ok(Vec::new()) } else { self.ports.store.taken(&requests).await };
+        let taken = if requests.is_empty() { Ok(Vec::new()) } else { self.ports.store.find_duplicates(&requests).await };
         let mut taken = taken.unwrap_or_default().into_iter();
         let mut known = BTreeMap::new();
         for (place, (request, hash)) in refused {
@@ -114,7 +114,7 @@ impl Inner {
         known
     }
 
-    pub(super) async fn births(&self, checked: &[Checked]) -> (Vec<Transition>, Lap) {
+    pub(super) async fn births(&self, checked: &[CheckedJob]) -> (Vec<Transition>, Lap) {
         let good: Vec<_> = checked.iter().flatten().collect();
         let requests: Vec<_> = good.iter().map(|(request, _)| request.clone()).collect();
         let (judgements, verdict) = self.judge(&requests).await;
@@ -126,7 +126,11 @@ impl Inner {
 }
 
 /// The same key with the same request is the same job; with another request it is a mistake worth telling.
-pub(super) fn same_or_conflict(request: &JobRequest, hash: RequestHash, taken: &Taken) -> Result<Submitted, ApiError> {
+pub(super) fn same_or_conflict(
+    request: &JobRequest,
+    hash: RequestHash,
+    taken: &DuplicateJob,
+) -> Result<Submitted, ApiError> {
     if taken.tenant == request.tenant && taken.hash == hash {
         return Ok(Submitted { job_id: taken.job_id.clone(), state: taken.state, existing: true });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_core::audit::Action;
+use lockgate_core::audit::AuditAction;
 use lockgate_core::dag::RunState;
 use lockgate_core::ids::TenantId;
 use lockgate_core::job::JobState;
@@ -66,7 +66,7 @@ impl Engine {
         }
         let actor = Caller { tenant: tenant.clone(), ..caller.clone() };
         let ended = self.end_schedules(&actor).await? + self.end_runs(&actor).await? + self.end_jobs(&actor).await?;
-        let audit = self.inner.entry(caller, Action::TenantErased, &Arc::from(tenant.as_str()), &serde_json::json!({}));
+        let audit = self.inner.entry(caller, AuditAction::TenantErased, &Arc::from(tenant.as_str()), &serde_json::json!({}));
         let (inner, tenant) = (self.inner.clone(), tenant.clone());
         let erased = to_the_end(async move { inner.ports.store.erase(&tenant, STEP, &audit).await }).await??;
         Ok(ErasedPart { ended, erased })

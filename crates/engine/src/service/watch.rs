@@ -12,42 +12,43 @@ use lockgate_core::job::{JobEvent, JobState};
 use lockgate_core::request::Caller;
 use lockgate_ports::{Bell, Ear};
 
-use crate::edge::Progress;
+use crate::edge::AttemptProgress;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
 
 #[derive(Clone, Debug)]
 pub enum WatchItem {
     Event(JobEvent),
-    Progress(Progress),
+    Progress(AttemptProgress),
 }
 
 /// A job being followed. Ends when the job has ended and everything was seen.
-pub struct Watch {
+pub struct JobWatch {
     inner: Arc<Inner>,
     id: JobId,
     ear: Ear,
     after: u64,
     queue: VecDeque<WatchItem>,
     state: JobState,
-    shown: Option<Progress>,
+    shown: Option<AttemptProgress>,
 }
 
 /// A lost ring delays a watcher by at most this.
 const LOOK_ANYWAY: Duration = Duration::from_secs(2);
 
 impl Engine {
-    pub async fn watch(&self, caller: &Caller, id: &JobId, after: u64) -> Result<Watch, ApiError> {
+    pub async fn watch(&self, caller: &Caller, id: &JobId, after: u64) -> Result<JobWatch, ApiError> {
         let ear = self.inner.ports.bus.listen(Bell::Job(id.clone()));
         let job = self.inner.find(caller, id).await?;
         let inner = self.inner.clone();
-        let mut watch = Watch { inner, id: id.clone(), ear, after, queue: VecDeque::new(), state: job.state(), shown: None };
+        let mut watch =
+            JobWatch { inner, id: id.clone(), ear, after, queue: VecDeque::new(), state: job.state(), shown: None };
         watch.look().await?;
         Ok(watch)
     }
 }
 
-impl Watch {
+impl JobWatch {
     /// The next item; None when the job has ended and nothing more will come.
     pub async fn next(&mut self) -> Result<Option<WatchItem>, ApiError> {
         loop {

@@ -27,11 +27,11 @@ pub struct LogWatch {
     ear: Ear,
     after: u64,
     queue: VecDeque<KeptLine>,
-    stage: Stage,
+    stage: TailStage,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum TailStage {
     Live,
     /// The job has ended; its last words may be on their way.
     Ending,
@@ -43,7 +43,7 @@ impl Engine {
         let ear = self.inner.ports.bus.listen(Bell::Job(id.clone()));
         self.inner.find(caller, id).await?;
         let inner = self.inner.clone();
-        let mut watch = LogWatch { inner, id: id.clone(), ear, after, queue: VecDeque::new(), stage: Stage::Live };
+        let mut watch = LogWatch { inner, id: id.clone(), ear, after, queue: VecDeque::new(), stage: TailStage::Live };
         watch.look().await?;
         Ok(watch)
     }
@@ -57,13 +57,13 @@ impl LogWatch {
                 return Ok(Some(line));
             }
             let patience = match self.stage {
-                Stage::Live => LOOK_ANYWAY,
-                Stage::Ending => LAST_WORDS,
-                Stage::Over => return Ok(None),
+                TailStage::Live => LOOK_ANYWAY,
+                TailStage::Ending => LAST_WORDS,
+                TailStage::Over => return Ok(None),
             };
             let rung = tokio::time::timeout(patience, self.ear.heard()).await.is_ok();
-            if self.stage == Stage::Ending && !rung {
-                self.stage = Stage::Over;
+            if self.stage == TailStage::Ending && !rung {
+                self.stage = TailStage::Over;
             }
             self.look().await?;
         }
@@ -79,11 +79,11 @@ impl LogWatch {
         }
         self.queue.extend(lines);
         self.stage = match self.stage {
-            Stage::Over => Stage::Over,
-            _ if !job.state().is_terminal() => Stage::Live,
+            TailStage::Over => TailStage::Over,
+            _ if !job.state().is_terminal() => TailStage::Live,
             // Long ago: whatever it said is there.
-            _ if job.life.ended_at.is_some_and(|at| self.inner.ports.clock.now().since(at) > LOOK_ANYWAY) => Stage::Over,
-            _ => Stage::Ending,
+            _ if job.life.ended_at.is_some_and(|at| self.inner.ports.clock.now().since(at) > LOOK_ANYWAY) => TailStage::Over,
+            _ => TailStage::Ending,
         };
         Ok(())
     }

@@ -7,7 +7,7 @@ use lockgate_core::job::{Effect, Job, JobState};
 use lockgate_core::time::Timestamp;
 use lockgate_core::trace::{Span, SpanId, SpanKind};
 
-use super::{Entry, Lap, Since, Traces};
+use super::{Lap, SubmitTimes, TraceStart, Traces};
 
 const CLAIM: &str = "claim";
 const COMMIT: &str = "commit";
@@ -15,11 +15,11 @@ const DISPATCH: &str = "dispatch";
 const VERDICT: &str = "verdict";
 
 /// A job before and after a step.
-type Moved<'d> = &'d (Arc<Job>, Arc<Job>, Vec<Effect>);
+type BeforeAndAfter<'d> = &'d (Arc<Job>, Arc<Job>, Vec<Effect>);
 
-struct Step<'d>(Moved<'d>);
+struct TracedStep<'d>(BeforeAndAfter<'d>);
 
-impl AsRef<Job> for Step<'_> {
+impl AsRef<Job> for TracedStep<'_> {
     fn as_ref(&self) -> &Job {
         &self.0.1
     }
@@ -27,7 +27,7 @@ impl AsRef<Job> for Step<'_> {
 
 impl Traces {
     /// New jobs.
-    pub(crate) fn born<'j>(&self, entry: Entry, committing: Since, jobs: impl Iterator<Item = &'j Arc<Job>>) {
+    pub(crate) fn born<'j>(&self, entry: SubmitTimes, committing: TraceStart, jobs: impl Iterator<Item = &'j Arc<Job>>) {
         self.of(jobs, |job, now, spans| {
             let submit = job.request.submit_span();
             let began = entry.began.0.unwrap_or(now);
@@ -44,7 +44,7 @@ impl Traces {
     }
 
     /// Jobs that went to workers.
-    pub(crate) fn sent<'j>(&self, committing: Since, jobs: impl Iterator<Item = (Lap, &'j Arc<Job>)>) {
+    pub(crate) fn sent<'j>(&self, committing: TraceStart, jobs: impl Iterator<Item = (Lap, &'j Arc<Job>)>) {
         self.of(jobs.map(|(claim, job)| Dispatched(claim, job)), |Dispatched(claim, job), now, spans| {
             let attempt = job.attempt_span(job.life.attempt.no);
             spans.extend(claim.within(job, attempt, CLAIM));
@@ -54,8 +54,8 @@ impl Traces {
     }
 
     /// Steps of known jobs.
-    pub(crate) fn moved(&self, committing: Since, done: &[(Arc<Job>, Arc<Job>, Vec<Effect>)]) {
-        self.of(done.iter().map(Step), |Step((before, job, _)), now, spans| {
+    pub(crate) fn moved(&self, committing: TraceStart, done: &[(Arc<Job>, Arc<Job>, Vec<Effect>)]) {
+        self.of(done.iter().map(TracedStep), |TracedStep((before, job, _)), now, spans| {
             let what = format!("{COMMIT} {}", job.version);
             let parent = commit_parent(before, job);
             let began = committing.0.unwrap_or(now);

@@ -14,7 +14,7 @@ pub(crate) struct Traces(Option<Arc<dyn Spans>>);
 
 /// When a piece of work began; nothing while nobody watches.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Since(Option<u64>);
+pub(crate) struct TraceStart(Option<u64>);
 
 /// From when to when a piece of work went on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +22,8 @@ pub(crate) struct Lap(Option<(u64, u64)>);
 
 /// How jobs came in.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
-    pub(crate) began: Since,
+pub(crate) struct SubmitTimes {
+    pub(crate) began: TraceStart,
     pub(crate) verdict: Lap,
 }
 
@@ -32,11 +32,11 @@ impl Traces {
         Self(spans)
     }
 
-    pub(crate) fn begin(&self) -> Since {
-        Since(self.0.as_ref().map(|sink| sink.now()))
+    pub(crate) fn begin(&self) -> TraceStart {
+        TraceStart(self.0.as_ref().map(|sink| sink.now()))
     }
 
-    pub(crate) fn lap(&self, since: Since) -> Lap {
+    pub(crate) fn lap(&self, since: TraceStart) -> Lap {
         Lap(self.0.as_ref().and_then(|sink| Some((since.0?, sink.now()))))
     }
 

@@ -9,7 +9,7 @@ use lockgate_core::trace::{Span, SpanKind, TraceParent};
 use lockgate_ports::Spans;
 
 use super::jobs::nanos;
-use super::{Since, Traces};
+use super::{TraceStart, Traces};
 
 impl Traces {
     /// Decides, once and for all of a run, which trace it is in and whether that is written: its jobs are told.
@@ -23,7 +23,7 @@ impl Traces {
     }
 
     /// A run that began.
-    pub(crate) fn run_began(&self, began: Since, head: &RunHead) {
+    pub(crate) fn run_began(&self, began: TraceStart, head: &RunHead) {
         let Some((sink, trace)) = self.run(head) else { return };
         let now = sink.now();
         let id = head.span().within("start");

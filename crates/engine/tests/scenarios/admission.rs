@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lockgate_core::audit::Action;
+use lockgate_core::audit::AuditAction;
 use lockgate_core::ids::{JobId, TenantId};
 use lockgate_core::job::Outcome;
 use lockgate_core::lane::Priority;
 use lockgate_core::quotas::{Limited, LimitedBy};
 use lockgate_core::request::{Caller, Json, NewJob};
 use lockgate_engine::{ApiError, ReplayRequest, RunOrder, StartRun, StartedRun, Submitted};
-use lockgate_ports::{DeadLetterQuery, Tenants, Trail, Upkeep};
+use lockgate_ports::{AuditStore, DeadLetterQuery, TenantStore, Upkeep};
 use serde_json::json;
 
 use super::stage::{Hand, Kind, Stage, caller, job};
@@ -305,7 +305,7 @@ async fn an_erased_tenant_leaves_nothing_but_a_trail_that_verifies() {
     assert_eq!(left[0], lockgate_ports::Usage::default());
     assert!(stage.engine.job(&caller(), &kept).await.is_ok(), "others keep theirs");
     let rows = stage.store.audit(0, 1_000).await.expect("read");
-    assert!(rows.iter().any(|row| row.entry.action == Action::TenantErased && &*row.entry.subject == "acme"));
+    assert!(rows.iter().any(|row| row.entry.action == AuditAction::TenantErased && &*row.entry.subject == "acme"));
     tokio::time::sleep(Duration::from_secs(30)).await;
     let verified = stage.engine.verify_audit().await.expect("read");
     assert!(verified.broken.is_none() && verified.rows > 0, "{verified:?}");

@@ -8,7 +8,7 @@ use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_core::time::Timestamp;
-use lockgate_engine::{Settings, Trouble};
+use lockgate_engine::{ProblemKind, Settings};
 use lockgate_ports::{Clock, GuardedClock, Steady};
 use tokio::time::Instant;
 
@@ -57,7 +57,7 @@ impl Steady for Running {
     }
 }
 
-async fn findings(stage: &Stage) -> Vec<(Trouble, String)> {
+async fn findings(stage: &Stage) -> Vec<(ProblemKind, String)> {
     stage.engine.health().await.findings.into_iter().map(|finding| (finding.trouble, finding.detail)).collect()
 }
 
@@ -85,7 +85,7 @@ async fn nothing_is_parked(stage: &Stage, jump: impl Fn(i64)) {
     let again = Some(Duration::from_secs(20));
     worker.report(&tried, Outcome::FailedRetryable { error: "not yet".into(), retry_after: again }).await;
     beating(&mut worker, 5).await;
-    assert_eq!(findings(stage).await.iter().map(|(trouble, _)| *trouble).collect::<Vec<_>>(), [Trouble::ClockJumped]);
+    assert_eq!(findings(stage).await.iter().map(|(trouble, _)| *trouble).collect::<Vec<_>>(), [ProblemKind::ClockJumped]);
     assert_eq!(stage.job(&in_time).await.state(), JobState::Scheduled, "its deadline is half an hour away");
     jump(0);
     let later = stage.submit(job("t")).await;
@@ -242,7 +242,10 @@ async fn a_start_with_the_right_clock_says_that_stamps_lie_ahead_and_brings_them
     pass(Duration::from_secs(5)).await;
     let found = findings(&stage).await;
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].0 == Trouble::ClockJumped && found[0].1.starts_with("the Store has stamps that were 35"), "{found:?}");
+    assert!(
+        found[0].0 == ProblemKind::ClockJumped && found[0].1.starts_with("the Store has stamps that were 35"),
+        "{found:?}"
+    );
     stage.until_reason(&parked.0, "clock_was_ahead").await;
     assert!((stage.number("lockgate_clock_jumps_total{clock=\"stamps\"}") - 1.0).abs() < f64::EPSILON);
     pass(SETTLE).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{Acknowledged, Settings, ToWorker, WorkerStatus};
-use lockgate_ports::{Jobs, Lanes, Leases, Sessions, Settlement};
+use lockgate_ports::{JobStore, Lanes, Leases, Sessions, Settlement};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job, pass};

@@ -6,8 +6,8 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::pools::Closed;
 use lockgate_core::request::Json;
-use lockgate_ports::memory::Dispatches;
-use lockgate_ports::{Jobs, Lanes};
+use lockgate_model::DispatchFault;
+use lockgate_ports::{JobStore, Lanes};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job};
@@ -38,7 +38,7 @@ impl UnderWay {
     async fn new() -> Self {
         let stage = Stage::shared();
         let jobs = [stage.submit(job("t")).await, stage.submit(job("t")).await];
-        stage.store.set_dispatches(Dispatches::Wait);
+        stage.store.set_dispatches(DispatchFault::Wait);
         let first = Hand::attach(&stage.engine, "first", &["t"], 1).await;
         until("the first is about to be committed", async || stage.store.held_dispatches() == 1).await;
         let second = Hand::attach(&stage.engine, "second", &["t"], 1).await;
@@ -47,7 +47,7 @@ impl UnderWay {
     }
 
     fn go_on(&self) {
-        self.stage.store.set_dispatches(Dispatches::Go);
+        self.stage.store.set_dispatches(DispatchFault::Go);
     }
 
     /// Both jobs end well, each by one attempt that a worker was sent.
@@ -94,7 +94,7 @@ async fn what_is_cancelled_on_its_way_is_not_sent() {
         let mut under_way = UnderWay::new().await;
         let UnderWay { stage, jobs, workers } = &mut under_way;
         stage.engine.cancel(&caller(), &jobs[which], None).await.expect("cancelled");
-        stage.store.set_dispatches(Dispatches::Go);
+        stage.store.set_dispatches(DispatchFault::Go);
         let sent = workers[1 - which].take().await;
         assert_eq!(sent.job.request.job_id, jobs[1 - which]);
         assert_eq!(stage.job(&jobs[which]).await.state(), JobState::Cancelled);
@@ -120,15 +120,15 @@ async fn who_attaches_anew_is_sent_what_was_on_its_way() {
 async fn what_was_claimed_for_an_earlier_attach_does_not_take_its_place_from_the_later_one() {
     let stage = Stage::shared();
     let id = stage.submit(job("t")).await;
-    stage.store.set_dispatches(Dispatches::Wait);
+    stage.store.set_dispatches(DispatchFault::Wait);
     let _before = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     until("it is about to be committed", async || stage.store.held_dispatches() == 1).await;
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     stage.lanes.rebuild(stage.store.ready_lanes().await.expect("memory")).await;
     let is_claimed =
-        async || stage.lanes.hungry().await.is_empty() && stage.lanes.demand().await.expect("memory").is_empty();
+        async || stage.lanes.refill_requests().await.is_empty() && stage.lanes.demand().await.expect("memory").is_empty();
     until("it is claimed again", is_claimed).await;
-    stage.store.set_dispatches(Dispatches::Go);
+    stage.store.set_dispatches(DispatchFault::Go);
     let assignment = worker.take().await;
     worker.report(&assignment, done()).await;
     let ended = stage.until(&id, |job| job.state() == JobState::Succeeded).await;
@@ -141,7 +141,7 @@ async fn a_process_that_stops_gives_back_what_waited() {
     let other = stage.beside();
     stage.stop().await;
     drop(workers);
-    other.store.set_dispatches(Dispatches::Go);
+    other.store.set_dispatches(DispatchFault::Go);
     let mut worker = Hand::attach(&other.engine, "third", &["t"], 2).await;
     for assignment in &worker.take_many(2).await {
         worker.report_late(assignment, done()).await;
@@ -186,7 +186,7 @@ async fn what_is_not_committed_frees_nothing_of_what_another_process_dispatched(
     let slow = Stage::shared();
     slow.pools("topics: {t: p}\npools: {p: {}}\nlimits: [{name: two, per: [topic], max_concurrent: 2}]\n").await;
     let fast = slow.beside();
-    slow.store.set_dispatches(Dispatches::WaitFor("slow".into()));
+    slow.store.set_dispatches(DispatchFault::WaitFor("slow".into()));
     let _idle = Hand::attach_as(&slow.engine, "slow", &Kind::of("p", &["t"], 1)).await;
     let id = slow.submit(job("t")).await;
     until("it is about to be committed", async || slow.store.held_dispatches() == 1).await;
@@ -199,7 +199,7 @@ async fn what_is_not_committed_frees_nothing_of_what_another_process_dispatched(
     until("time passes", async || taken.elapsed() > Duration::from_secs(3)).await;
     let token = &assignment.job.life.attempt.token;
     assert!(slow.lanes.holding().await.expect("memory").contains(token), "it is at work and counts");
-    slow.store.set_dispatches(Dispatches::Go);
+    slow.store.set_dispatches(DispatchFault::Go);
     worker.start(&assignment).await;
     worker.report(&assignment, done()).await;
     slow.until(&id, |job| job.state() == JobState::Succeeded).await;
@@ -209,7 +209,7 @@ async fn what_is_not_committed_frees_nothing_of_what_another_process_dispatched(
 async fn a_process_that_cannot_commit_leaves_jobs_to_others() {
     let cut_off = Stage::shared();
     let other = cut_off.beside();
-    cut_off.store.set_dispatches(Dispatches::FailFor("cut-off".into()));
+    cut_off.store.set_dispatches(DispatchFault::FailFor("cut-off".into()));
     let mut idle = Hand::attach(&cut_off.engine, "cut-off", &["t"], 50).await;
     let mut worker = Hand::attach(&other.engine, "w", &["t"], 50).await;
     for _ in 0..20 {
@@ -230,11 +230,11 @@ fn failures(stage: &Stage, name: &str) -> f64 {
 async fn dispatches_and_starts_that_cannot_be_stored_are_counted() {
     let stage = Stage::new();
     assert_eq!(["dispatch", "sending", "starts"].map(|name| failures(&stage, name)), [0.0; 3]);
-    stage.store.set_dispatches(Dispatches::FailFor("w".into()));
+    stage.store.set_dispatches(DispatchFault::FailFor("w".into()));
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     let id = stage.submit(job("t")).await;
     until("dispatches that fail are counted", async || failures(&stage, "sending") > 1.0).await;
-    stage.store.set_dispatches(Dispatches::Go);
+    stage.store.set_dispatches(DispatchFault::Go);
     stage.store.fail_starts(true);
     let assignment = worker.take().await;
     worker.start(&assignment).await;

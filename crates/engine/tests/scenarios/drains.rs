@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockgate_core::job::Outcome as Reported;
 use lockgate_core::request::Json;
-use lockgate_core::schedule::{Outcome, Slot, Target};
+use lockgate_core::schedule::{Slot, SlotOutcome, Target};
 use lockgate_core::time::Timestamp;
 use lockgate_engine::{BackfillSpan, Roles, Settings};
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ async fn a_queue_drains_without_waiting_for_ticks_when_the_work_ends_at_another_
         work_off(&mut worker).await;
     }
     assert!(began.elapsed() < DRAINED_WITHIN, "{WAITING} in {:?}", began.elapsed());
-    assert_eq!(slots(&gateway).await.iter().filter(|slot| slot.outcome == Outcome::Started).count(), WAITING);
+    assert_eq!(slots(&gateway).await.iter().filter(|slot| slot.outcome == SlotOutcome::Started).count(), WAITING);
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +127,7 @@ async fn beside_a_backfill_never_two_of_a_schedule_are_at_work() {
 /// Slots of the schedule whose jobs have begun and not ended.
 async fn at_work(stage: &Stage) -> Vec<Slot> {
     let mut live = Vec::new();
-    for slot in slots(stage).await.into_iter().filter(|slot| slot.outcome == Outcome::Started) {
+    for slot in slots(stage).await.into_iter().filter(|slot| slot.outcome == SlotOutcome::Started) {
         if let Some(Target::Job(id)) = &slot.target
             && !stage.job(id).await.state().is_terminal()
         {

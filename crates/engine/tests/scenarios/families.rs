@@ -7,7 +7,7 @@ use lockgate_core::job::{Answer, Duty, Illegal, Job, JobState, OnTimeout, Outcom
 use lockgate_core::limits::CHILDREN_MAX;
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{ApiError, ApprovalAnswer, Assignment, NewChild, Settings, Submitted};
-use lockgate_ports::{JobQuery, Jobs, Leases};
+use lockgate_ports::{JobQuery, JobStore, Leases};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Kind, Stage, caller, job, somebody};
@@ -51,7 +51,7 @@ async fn parent(stage: &Stage, new: NewJob) -> (JobId, Hand, Assignment) {
 async fn seen(stage: &Stage, of: &Assignment) -> Vec<(String, JobState, Option<String>)> {
     let (id, token) = (&of.job.request.job_id, &of.job.life.attempt.token);
     let page = stage.engine.children(&caller(), id, token, JobSeq::default()).await.expect("the attempt counts");
-    let told = |child: lockgate_ports::Child| {
+    let told = |child: lockgate_ports::ChildJob| {
         let key = child.job.request.child_of.as_ref().expect("a child").key.to_string();
         (key, child.job.state(), child.result.map(|result| result.as_str().to_owned()))
     };
@@ -431,7 +431,7 @@ async fn what_failing_children_say_fits_into_answers() {
     let (token, mut after, mut count) = (again.job.life.attempt.token.clone(), JobSeq::default(), 0);
     loop {
         let page = stage.engine.children(&caller(), &id, &token, after).await.expect("the attempt counts");
-        let bytes: usize = page.children.iter().map(lockgate_ports::Child::bytes).sum();
+        let bytes: usize = page.children.iter().map(lockgate_ports::ChildJob::bytes).sum();
         assert!(bytes <= 2 * 1024 * 1024, "{bytes} bytes in one answer");
         count += page.children.len();
         let Some(next) = page.next else { break };

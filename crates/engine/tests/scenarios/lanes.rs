@@ -9,11 +9,11 @@ use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::job::{Job, JobState, Outcome};
 use lockgate_core::lane::LaneKey;
 use lockgate_core::request::Json;
-use lockgate_engine::{ApiError, Trouble};
-use lockgate_ports::memory::MemoryLanes;
+use lockgate_engine::{ApiError, ProblemKind};
+use lockgate_memory::MemoryLanes;
 use lockgate_ports::{
-    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
-    Settlement, SnapshotKind, TenantShare,
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, LaneDepth, LaneLayout, Lanes, LanesAway, LimitView, Refill,
+    RefillRequest, Settlement, SnapshotKind, TenantShare,
 };
 
 use tokio::sync::watch;
@@ -46,7 +46,7 @@ impl Distant {
 
 #[async_trait]
 impl Lanes for Distant {
-    async fn adopt(&self, layout: Layout, held: Vec<Hold>) -> Adopted {
+    async fn adopt(&self, layout: LaneLayout, held: Vec<Hold>) -> Adopted {
         let _ = self.slow.subscribe().wait_for(|slow| !slow).await;
         if self.ahead.load(Ordering::Relaxed) {
             return Adopted::Outdated;
@@ -71,8 +71,8 @@ impl Lanes for Distant {
         self.lanes.offer(jobs).await;
     }
 
-    async fn feed(&self, page: Page) {
-        self.lanes.feed(page).await;
+    async fn refill(&self, page: Refill) {
+        self.lanes.refill(page).await;
     }
 
     async fn claim(&self, request: ClaimRequest) -> Claimed {
@@ -114,12 +114,12 @@ impl Lanes for Distant {
         self.ask()?.shares(limit).await
     }
 
-    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
-        self.ask()?.taken().await
+    async fn claimed_total(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+        self.ask()?.claimed_total().await
     }
 
-    async fn hungry(&self) -> Vec<Hungry> {
-        self.lanes.hungry().await
+    async fn refill_requests(&self) -> Vec<RefillRequest> {
+        self.lanes.refill_requests().await
     }
 
     async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway> {
@@ -334,7 +334,7 @@ async fn lanes_of_pools_that_the_store_does_not_have_are_told_of_until_they_are_
     stage.lanes_ahead.store(true, Ordering::Relaxed);
     let told = async || {
         let findings = stage.engine.health().await.findings;
-        findings.iter().any(|finding| finding.trouble == Trouble::LanesAhead)
+        findings.iter().any(|finding| finding.trouble == ProblemKind::LanesAhead)
     };
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     let id = stage.submit(job("t")).await;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::Json;
-use lockgate_engine::{ReplayRequest, Settings, StartRun, Trouble};
-use lockgate_ports::memory::MemoryOutlet;
-use lockgate_ports::{Backlog, DeadLetterQuery, Upkeep};
+use lockgate_engine::{ProblemKind, ReplayRequest, Settings, StartRun};
+use lockgate_memory::MemoryOutlet;
+use lockgate_ports::{DeadLetterQuery, OutboxBacklog, Upkeep};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Stage, caller, job, pass};
@@ -42,7 +42,7 @@ fn told(outlet: &MemoryOutlet) -> Vec<(String, serde_json::Value)> {
 }
 
 async fn nothing_waits(stage: &Stage) {
-    until("the outbox is empty", async || stage.store.backlog(10).await.expect("read") == Backlog::default()).await;
+    until("the outbox is empty", async || stage.store.backlog(10).await.expect("read") == OutboxBacklog::default()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,7 +71,7 @@ async fn nobody_is_told_unless_somebody_wants_to_hear() {
     let stage = Stage::new();
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     fail(&stage, &mut worker).await;
-    assert_eq!(stage.store.backlog(10).await.expect("read"), Backlog::default());
+    assert_eq!(stage.store.backlog(10).await.expect("read"), OutboxBacklog::default());
     assert_eq!(stage.outlet.taken(), []);
 }
 
@@ -134,7 +134,7 @@ async fn letters_wait_for_a_sink_that_is_away_and_the_process_says_so() {
     }
     until("the process says so", async || {
         let findings = stage.engine.health().await.findings;
-        findings.iter().any(|finding| finding.trouble == Trouble::OutboxLate && finding.detail.contains("refused"))
+        findings.iter().any(|finding| finding.trouble == ProblemKind::OutboxLate && finding.detail.contains("refused"))
     })
     .await;
     assert!(stage.engine.health().await.is_ready());

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
-use lockgate_core::dag::plan::Refusal;
+use lockgate_core::audit::{AuditAction, AuditEntry};
+use lockgate_core::dag::plan::OrderRefusal;
 use lockgate_core::dag::{NodeKey, NodeState, Run, RunState};
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
 use lockgate_engine::{ApiError, Assignment, RunOrder, Settings, ToWorker};
-use lockgate_ports::{NewDag, RunChange, Runs};
+use lockgate_ports::{NewDag, RunChange, RunStore};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -95,7 +95,7 @@ async fn a_run_whose_definition_is_gone_or_cannot_be_read_is_ended_once_its_jobs
         at: Timestamp::ZERO,
         tenant: caller().tenant,
         actor: caller().actor,
-        action: Action::DagStored,
+        action: AuditAction::DagStored,
         subject: "pair".into(),
         detail: Json::null(),
     };
@@ -228,7 +228,7 @@ async fn a_cancel_of_a_run_that_undoes_its_work_is_refused_and_the_undo_goes_on(
     for compensate in [false, true] {
         let cancel = RunOrder::Cancel { compensate, note: None };
         let refused = stage.engine.order_run(&caller(), &run, cancel).await;
-        assert!(matches!(refused, Err(ApiError::RunState(Refusal::Compensating))), "{refused:?}");
+        assert!(matches!(refused, Err(ApiError::RunState(OrderRefusal::Compensating))), "{refused:?}");
     }
     worker.report(&undo, done()).await;
     stage.run_ends(&run, RunState::Compensated).await;

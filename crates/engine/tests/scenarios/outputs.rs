@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, OutputStage};
 use lockgate_core::request::Json;
 use lockgate_core::time::Timestamp;
-use lockgate_engine::{FromWorker, LogReport, Progress};
-use lockgate_ports::{Activation, Jobs, SnapshotKind, Snapshots};
+use lockgate_engine::{AttemptProgress, FromWorker, LogReport};
+use lockgate_ports::{Activation, JobStore, SnapshotKind, Snapshots};
 
 use super::stage::{Hand, Stage, caller, job, somebody};
 
@@ -110,7 +110,7 @@ async fn talk(stage: &Stage, text: &str) -> [String; 3] {
     worker.start(&assignment).await;
     let token = assignment.job.life.attempt.token.clone();
     let at = Timestamp::from_millis(1);
-    let progress = Progress { percent: 50, message: text.into(), at };
+    let progress = AttemptProgress { percent: 50, message: text.into(), at };
     let line = LogReport { token: token.clone(), at, line: text.into() };
     let said = FromWorker { progress: vec![(token, progress)], logs: vec![line], ..FromWorker::default() };
     worker.attachment.receive(said).await;
@@ -137,7 +137,7 @@ async fn apply_unreadable(stage: &Stage) {
         at: Timestamp::from_millis(1),
         tenant: "default".into(),
         actor: "tester".into(),
-        action: Action::PolicyActivated,
+        action: AuditAction::PolicyActivated,
         subject: id.into(),
         detail: Json::null(),
     };
@@ -211,7 +211,7 @@ async fn while_nobody_can_scan_results_wait_or_come_out_marked_by_topic_and_tena
     }
     let actions = stage.engine.audit(&caller(), 0, 100).await.expect("read").0;
     let of = |id: &JobId| {
-        actions.iter().any(|row| row.entry.action == Action::OutputUnchecked && *row.entry.subject == *id.as_str())
+        actions.iter().any(|row| row.entry.action == AuditAction::OutputUnchecked && *row.entry.subject == *id.as_str())
     };
     assert!(of(&open) && !of(&closed), "{actions:?}");
 }

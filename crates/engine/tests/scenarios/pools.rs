@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::lane::Priority;
@@ -511,7 +511,7 @@ async fn activate_unreadable(stage: &Stage) {
             at: Timestamp::ZERO,
             tenant: "default".into(),
             actor: "newer".into(),
-            action: Action::PoolsActivated,
+            action: AuditAction::PoolsActivated,
             subject: "pools:newer".into(),
             detail: Json::null(),
         },

@@ -9,7 +9,7 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{
-    Acknowledged, ApiError, Assignment, FromWorker, HealthView, ResultReport, Settings, ToWorker, Trouble,
+    Acknowledged, ApiError, Assignment, FromWorker, HealthView, ProblemKind, ResultReport, Settings, ToWorker,
 };
 use serde_json::json;
 
@@ -42,7 +42,7 @@ fn result(assignment: &Assignment) -> ResultReport {
 }
 
 fn told_of(health: &HealthView, name: &str) -> bool {
-    health.findings.iter().any(|finding| finding.trouble == Trouble::RowsRefused && finding.detail.contains(name))
+    health.findings.iter().any(|finding| finding.trouble == ProblemKind::RowsRefused && finding.detail.contains(name))
 }
 
 async fn beats(worker: &mut Hand, count: usize) {

@@ -6,7 +6,7 @@ use lockgate_core::job::Outcome;
 use lockgate_core::limits::Limits;
 use lockgate_core::request::NewJob;
 use lockgate_engine::{Acknowledged, Settings};
-use lockgate_ports::memory::MemoryStore;
+use lockgate_model::MemoryStore;
 use lockgate_ports::{Clock, Leases, Upkeep};
 use tokio::time::Instant;
 

@@ -8,7 +8,7 @@ use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::{Answer, Illegal, JobState, Outcome};
 use lockgate_core::request::Json;
 use lockgate_engine::{Acknowledged, ApiError, ApprovalAnswer, Assignment, RunOrder, RunView, StartRun, ToWorker};
-use lockgate_ports::Runs;
+use lockgate_ports::RunStore;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

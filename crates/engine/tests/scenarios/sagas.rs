@@ -10,7 +10,7 @@ use lockgate_core::job::{Illegal, JobState, Outcome, Reason};
 use lockgate_core::lane::Priority;
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{Acknowledged, ApiError, Assignment, FromWorker, ResultReport, RunOrder, RunView, ToWorker};
-use lockgate_ports::{DeadLetterQuery, Jobs, RunChange, Runs};
+use lockgate_ports::{DeadLetterQuery, JobStore, RunChange, RunStore};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Stage, caller, job};

@@ -6,8 +6,8 @@ use lockgate_core::ids::JobSeq;
 use lockgate_core::job::{Duty, Outcome};
 use lockgate_core::request::Json;
 use lockgate_engine::Settings;
-use lockgate_ports::Jobs;
-use lockgate_ports::memory::MemoryStore;
+use lockgate_model::MemoryStore;
+use lockgate_ports::JobStore;
 use tokio::time::Instant;
 
 use super::stage::{Hand, Stage, caller, job, pass};

@@ -4,15 +4,15 @@
 
 use std::time::Duration;
 
-use lockgate_core::audit::Action;
+use lockgate_core::audit::AuditAction;
 use lockgate_core::dag::RunState;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome as Reported};
 use lockgate_core::request::{Caller, Json};
-use lockgate_core::schedule::{News, Outcome, Schedule, Slot, Target};
+use lockgate_core::schedule::{Schedule, ScheduleNews, Slot, SlotOutcome, Target};
 use lockgate_core::time::Timestamp;
 use lockgate_engine::{ApiError, AppliedAs, AppliedSchedule, BackfillSpan};
-use lockgate_ports::{Jobs, ScheduleChange, Schedules, Trail};
+use lockgate_ports::{AuditStore, JobStore, ScheduleChange, ScheduleStore};
 use tokio::time::Instant;
 
 use super::stage::{Hand, Stage, caller, pass, somebody};
@@ -65,7 +65,7 @@ impl Stage {
         }
     }
 
-    async fn until_outcomes(&self, wanted: &[(i64, Outcome)]) -> Vec<Slot> {
+    async fn until_outcomes(&self, wanted: &[(i64, SlotOutcome)]) -> Vec<Slot> {
         self.until_slots(|slots| outcomes(slots) == wanted).await
     }
 
@@ -84,7 +84,7 @@ impl Stage {
     }
 }
 
-fn outcomes(slots: &[Slot]) -> Vec<(i64, Outcome)> {
+fn outcomes(slots: &[Slot]) -> Vec<(i64, SlotOutcome)> {
     slots.iter().map(|slot| (slot.key.nominal.as_millis(), slot.outcome)).collect()
 }
 
@@ -106,7 +106,7 @@ async fn a_schedule_starts_its_job_at_the_time() {
     assert_eq!(applied, [AppliedSchedule { name: "s".into(), revision: 1, changed: AppliedAs::Created }]);
     pass(MINUTE - Duration::from_millis(1)).await;
     assert!(stage.slots().await.is_empty());
-    let started = stage.until_outcomes(&[(minute(1), Outcome::Started)]).await;
+    let started = stage.until_outcomes(&[(minute(1), SlotOutcome::Started)]).await;
     let taken = Hand::attach(&stage.engine, "w", &["job.s"], 1).await.take().await;
     assert_eq!(taken.job.request.job_id, job_of(&started[0]));
     assert_eq!(taken.job.request.payload.as_str(), r#"{"at":"2026-01-01T00:01:00+00:00"}"#);
@@ -123,31 +123,31 @@ async fn a_crash_between_due_and_start_neither_loses_nor_doubles() {
     stage.kill();
     // Somebody decides, and dies before anything is begun.
     let now = Timestamp::from_millis(minute(1));
-    let turn = head.turn(&News { now, keep: MINUTE, ..News::default() }).expect("due");
+    let turn = head.turn(&ScheduleNews { now, keep: MINUTE, ..ScheduleNews::default() }).expect("due");
     let (schedule, fresh, changed) = (turn.schedule, turn.fresh, turn.changed);
     let due = fresh.clone();
     let change = ScheduleChange { schedule, gone: false, fresh, changed, audit: Vec::new() };
     stage.store.turn(vec![change]).await.expect("stored")[0].expect("taken");
     let stage = stage.crash(MINUTE + Duration::from_secs(1)).await;
-    let slots = stage.until_outcomes(&[(minute(1), Outcome::Started)]).await;
+    let slots = stage.until_outcomes(&[(minute(1), SlotOutcome::Started)]).await;
     assert_eq!(slots[0].target, due[0].target);
     assert_eq!(stage.jobs_of(&slots).await.len(), 1);
 }
 
 /// An hour in which nobody is there, with a schedule of every ten minutes.
-async fn after_an_hour(misfire: &str) -> Vec<(i64, Outcome)> {
+async fn after_an_hour(misfire: &str) -> Vec<(i64, SlotOutcome)> {
     let stage = Stage::new();
     stage.schedule(&format!("every: 10m, overlap: allow, misfire: {misfire}")).await;
     let stage = stage.crash(65 * MINUTE).await;
     pass(Duration::from_secs(2)).await;
     let slots = stage.slots().await;
-    assert_eq!(stage.jobs_of(&slots).await.len(), slots.iter().filter(|slot| slot.outcome == Outcome::Started).count());
+    assert_eq!(stage.jobs_of(&slots).await.len(), slots.iter().filter(|slot| slot.outcome == SlotOutcome::Started).count());
     outcomes(&slots)
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_an_hour_down_the_misfire_policy_says_what_is_made_up_for() {
-    let (missed, started) = (Outcome::Missed, Outcome::Started);
+    let (missed, started) = (SlotOutcome::Missed, SlotOutcome::Started);
     assert_eq!(after_an_hour("skip").await, [(minute(60), missed)]);
     assert_eq!(after_an_hour("latest").await, [(minute(50), missed), (minute(60), started)]);
     let all: Vec<_> = (1..=6).map(|ten| (minute(ten * 10), started)).collect();
@@ -159,8 +159,8 @@ async fn a_thousand_missed_times_are_exactly_what_the_policy_says() {
     let stage = Stage::new();
     stage.schedule("every: 1m, overlap: allow, misfire: all, misfire_window: 1000m").await;
     let stage = stage.crash(Duration::from_secs(1_200 * 60 + 30)).await;
-    let slots = stage.until_slots(|slots| slots.len() == 1_001 && slots[1_000].outcome == Outcome::Started).await;
-    assert_eq!(slots[0].outcome, Outcome::Missed);
+    let slots = stage.until_slots(|slots| slots.len() == 1_001 && slots[1_000].outcome == SlotOutcome::Started).await;
+    assert_eq!(slots[0].outcome, SlotOutcome::Missed);
     assert_eq!(reasons(&slots), ["200 times from 2026-01-01T00:01:00+00:00 to 2026-01-01T03:20:00+00:00 were missed"]);
     assert_eq!(slots[1].key.nominal.as_millis(), minute(201));
     assert_eq!(stage.jobs_of(&slots).await.len(), 1_000);
@@ -168,7 +168,7 @@ async fn a_thousand_missed_times_are_exactly_what_the_policy_says() {
 
 #[tokio::test(start_paused = true)]
 async fn times_may_overlap_or_not_as_the_schedule_says() {
-    let (started, skipped, queued) = (Outcome::Started, Outcome::Skipped, Outcome::Queued);
+    let (started, skipped, queued) = (SlotOutcome::Started, SlotOutcome::Skipped, SlotOutcome::Queued);
     for (overlap, second) in [("allow", started), ("skip", skipped), ("queue", queued)] {
         let stage = Stage::new();
         stage.schedule(&format!("every: 1m, overlap: {overlap}")).await;
@@ -184,10 +184,10 @@ async fn what_waits_in_the_queue_starts_as_soon_as_the_one_before_it_ends() {
     let stage = Stage::new();
     stage.schedule("every: 1m, overlap: queue").await;
     pass(2 * MINUTE + Duration::from_secs(10)).await;
-    let slots = stage.until_outcomes(&[(minute(1), Outcome::Started), (minute(2), Outcome::Queued)]).await;
+    let slots = stage.until_outcomes(&[(minute(1), SlotOutcome::Started), (minute(2), SlotOutcome::Queued)]).await;
     stage.end(&slots[0]).await;
     let ended = Instant::now();
-    stage.until_outcomes(&[(minute(1), Outcome::Started), (minute(2), Outcome::Started)]).await;
+    stage.until_outcomes(&[(minute(1), SlotOutcome::Started), (minute(2), SlotOutcome::Started)]).await;
     assert!(ended.elapsed() < Duration::from_millis(100), "not by looking again: {:?}", ended.elapsed());
 }
 
@@ -196,7 +196,7 @@ async fn replace_cancels_what_is_at_work_and_starts_the_next() {
     let stage = Stage::new();
     stage.schedule("every: 1m, overlap: replace").await;
     pass(2 * MINUTE + Duration::from_secs(1)).await;
-    let slots = stage.until_outcomes(&[(minute(1), Outcome::Started), (minute(2), Outcome::Started)]).await;
+    let slots = stage.until_outcomes(&[(minute(1), SlotOutcome::Started), (minute(2), SlotOutcome::Started)]).await;
     assert_eq!(stage.jobs_of(&slots).await, [JobState::Cancelled, JobState::Scheduled]);
 }
 
@@ -207,7 +207,7 @@ async fn a_job_that_policy_denies_was_started_and_is_denied() {
     stage.apply(&format!("version: 1\ndefault: {{decision: allow, reason: fine}}\nrules: [{rule}]")).await;
     stage.schedule("every: 1m").await;
     pass(MINUTE).await;
-    let slots = stage.until_outcomes(&[(minute(1), Outcome::Started)]).await;
+    let slots = stage.until_outcomes(&[(minute(1), SlotOutcome::Started)]).await;
     assert_eq!(stage.jobs_of(&slots).await, [JobState::Denied], "governance ruled; the schedule did its part");
 }
 
@@ -219,7 +219,7 @@ async fn a_schedule_starts_runs_of_the_newest_version_of_a_dag() {
     stage.engine.put_dag(&caller(), "d.yaml", DAG).await.expect("stored");
     stage.put_schedule("every: 1m, dag: {name: d, params: {day: \"${nominal}\"}}").await;
     pass(MINUTE).await;
-    let slots = stage.until_outcomes(&[(minute(1), Outcome::Started)]).await;
+    let slots = stage.until_outcomes(&[(minute(1), SlotOutcome::Started)]).await;
     let Some(Target::Run(id)) = &slots[0].target else { panic!("no run: {slots:?}") };
     let mut worker = Hand::attach(&stage.engine, "w", &["job.a"], 1).await;
     let node = worker.take().await;
@@ -235,11 +235,11 @@ async fn a_run_that_cannot_begin_is_refused_with_the_reason() {
     let stage = Stage::new();
     stage.put_schedule("every: 1m, dag: {name: d}").await;
     pass(MINUTE).await;
-    let slots = stage.until_outcomes(&[(minute(1), Outcome::Refused)]).await;
+    let slots = stage.until_outcomes(&[(minute(1), SlotOutcome::Refused)]).await;
     assert_eq!(reasons(&slots), ["there is no DAG \"d\""]);
     stage.engine.put_dag(&caller(), "d.yaml", DAG).await.expect("stored");
     pass(MINUTE).await;
-    let slots = stage.until_slots(|slots| slots.len() == 2 && slots[1].outcome == Outcome::Refused).await;
+    let slots = stage.until_slots(|slots| slots.len() == 2 && slots[1].outcome == SlotOutcome::Refused).await;
     let expected = "DAG \"d\" refused its parameters: params.day: must be given: text";
     assert_eq!(slots[1].reason.as_deref(), Some(expected));
 }
@@ -254,7 +254,7 @@ async fn a_backfill_keeps_to_its_concurrency_and_goes_on_when_something_ends() {
     for done in 0..5 {
         let there = (done + 2).min(5);
         let slots = stage
-            .until_slots(|slots| slots.len() == there && slots.iter().all(|slot| slot.outcome == Outcome::Started))
+            .until_slots(|slots| slots.len() == there && slots.iter().all(|slot| slot.outcome == SlotOutcome::Started))
             .await;
         pass(Duration::from_secs(3)).await;
         assert_eq!(stage.slots().await.len(), there, "two at a time");
@@ -275,15 +275,20 @@ async fn a_paused_schedule_starts_only_what_it_is_told_to() {
     pass(5 * MINUTE + Duration::from_secs(1)).await;
     assert!(stage.slots().await.is_empty());
     let slot = stage.engine.trigger_schedule(&caller(), "s").await.expect("triggered");
-    assert_eq!((&*slot.key.series.0, slot.outcome), ("manual", Outcome::Due));
-    stage.until_slots(|slots| slots.len() == 1 && slots[0].outcome == Outcome::Started).await;
+    assert_eq!((&*slot.key.series.0, slot.outcome), ("manual", SlotOutcome::Due));
+    stage.until_slots(|slots| slots.len() == 1 && slots[0].outcome == SlotOutcome::Started).await;
     stage.engine.resume_schedule(&caller(), "s").await.expect("resumed");
     let slots = stage.slots().await;
-    assert_eq!(slots[0].outcome, Outcome::Missed);
+    assert_eq!(slots[0].outcome, SlotOutcome::Missed);
     assert_eq!(reasons(&slots), ["5 times from 2026-01-01T00:01:00+00:00 to 2026-01-01T00:05:00+00:00 fell into a pause"]);
     let trail = stage.store.audit(0, 100).await.expect("read");
-    let actions: Vec<Action> = trail.iter().map(|row| row.entry.action).collect();
-    let told = [Action::ScheduleStored, Action::SchedulePaused, Action::ScheduleTriggered, Action::ScheduleResumed];
+    let actions: Vec<AuditAction> = trail.iter().map(|row| row.entry.action).collect();
+    let told = [
+        AuditAction::ScheduleStored,
+        AuditAction::SchedulePaused,
+        AuditAction::ScheduleTriggered,
+        AuditAction::ScheduleResumed,
+    ];
     assert_eq!(actions, told);
 }
 
@@ -293,12 +298,12 @@ async fn two_engines_on_one_store_start_everything_once() {
     let other = one.beside();
     one.schedule("every: 1m, overlap: allow").await;
     pass(3 * MINUTE + Duration::from_secs(2)).await;
-    let started: Vec<_> = (1..=3).map(|number| (minute(number), Outcome::Started)).collect();
+    let started: Vec<_> = (1..=3).map(|number| (minute(number), SlotOutcome::Started)).collect();
     let slots = other.until_outcomes(&started).await;
     assert_eq!(other.jobs_of(&slots).await.len(), 3);
     one.kill();
     pass(2 * MINUTE).await;
-    other.until_slots(|slots| slots.len() == 5 && slots[4].outcome == Outcome::Started).await;
+    other.until_slots(|slots| slots.len() == 5 && slots[4].outcome == SlotOutcome::Started).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,13 +331,13 @@ async fn a_removed_schedule_starts_nothing_and_its_successor_other_things() {
     stage.schedule("every: 1m, overlap: queue").await;
     pass(2 * MINUTE + Duration::from_secs(1)).await;
     stage.engine.remove_schedule(&somebody("bob"), "s").await.expect("removed");
-    let slots = stage.until_outcomes(&[(minute(1), Outcome::Started), (minute(2), Outcome::Skipped)]).await;
+    let slots = stage.until_outcomes(&[(minute(1), SlotOutcome::Started), (minute(2), SlotOutcome::Skipped)]).await;
     assert_eq!(reasons(&slots), ["the schedule was removed"]);
     pass(2 * MINUTE).await;
     assert_eq!(stage.slots().await.len(), 2);
     stage.schedule("every: 1m, overlap: allow").await;
     pass(MINUTE).await;
-    stage.until_slots(|slots| slots.len() == 3 && slots[2].outcome == Outcome::Started).await;
+    stage.until_slots(|slots| slots.len() == 3 && slots[2].outcome == SlotOutcome::Started).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,5 +362,5 @@ async fn what_others_ring_for_does_not_put_times_off() {
         pass(Duration::from_millis(100)).await;
     }
     let slots = stage.slots().await;
-    assert_eq!(outcomes(&slots), [(minute(1), Outcome::Started)], "{slots:?}");
+    assert_eq!(outcomes(&slots), [(minute(1), SlotOutcome::Started)], "{slots:?}");
 }

@@ -7,7 +7,7 @@ use lockgate_core::ids::JobId;
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_engine::{
-    Acknowledged, ApiError, Assignment, Finding, FromWorker, HealthView, ResultReport, ToWorker, Trouble,
+    Acknowledged, ApiError, Assignment, FromWorker, HealthProblem, HealthView, ProblemKind, ResultReport, ToWorker,
 };
 
 use super::stage::{Hand, Stage, caller, job};
@@ -45,7 +45,7 @@ async fn wait_for(worker: &mut Hand) -> Assignment {
 
 fn told_of(health: &HealthView, id: &JobId) -> bool {
     let of = |detail: &str| detail.contains(id.as_str());
-    health.findings.iter().any(|finding| finding.trouble == Trouble::RowsUnreadable && of(&finding.detail))
+    health.findings.iter().any(|finding| finding.trouble == ProblemKind::RowsUnreadable && of(&finding.detail))
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,6 +196,7 @@ async fn a_spoilt_schedule_is_left_out_of_the_list_and_a_call_that_names_it_is_t
     damaged(stage.engine.put_schedules(&caller(), "s.yaml", &changed).await.expect_err("the file says which one"));
     stage.engine.trigger_schedule(&caller(), "a").await.expect("its neighbours go on");
     let health = stage.engine.health().await;
-    let named = |finding: &Finding| finding.trouble == Trouble::RowsUnreadable && finding.detail.contains("schedule bad");
+    let named =
+        |finding: &HealthProblem| finding.trouble == ProblemKind::RowsUnreadable && finding.detail.contains("schedule bad");
     assert!(health.findings.iter().any(named), "{:?}", health.findings);
 }

@@ -15,8 +15,9 @@ use lockgate_engine::{
     Acknowledged, Activated, ApiError, Assignment, Attachment, Beat, ConfigText, Engine, FromWorker, Hello, InventoryItem,
     LocalKernel, Metrics, Ports, ResultReport, Settings, ToWorker, Why,
 };
-use lockgate_ports::memory::{Bounds, MemoryBus, MemoryCounters, MemoryLanes, MemoryOutlet, MemoryStore, SeededEntropy};
-use lockgate_ports::{BreakerMove, Clock, Jobs, SnapshotKind};
+use lockgate_memory::{MemoryBus, MemoryCounters, MemoryLanes, MemoryOutlet, WindowBounds};
+use lockgate_model::{MemoryStore, SeededEntropy};
+use lockgate_ports::{BreakerMove, Clock, JobStore, SnapshotKind};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::sync::mpsc::Receiver;
@@ -97,7 +98,7 @@ impl Stage {
 
     /// Its lanes keep the ids of what waits, and no more.
     pub(crate) fn with_ids_alone() -> Self {
-        let bounds = Bounds { total_bytes: 0, ..Bounds::default() };
+        let bounds = WindowBounds { total_bytes: 0, ..WindowBounds::default() };
         Self::with_lanes(Settings::default(), Arc::new(MemoryLanes::new(bounds)))
     }
 

@@ -7,7 +7,7 @@ use lockgate_core::breaker::BreakerState;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::request::{Json, NewJob};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::memory::{Dispatches, Mood};
+use lockgate_model::{DispatchFault, HealthAnswer};
 use lockgate_ports::{BreakerMove, Hold, Lanes, StoreError};
 
 use super::numbers::Witness;
@@ -95,10 +95,10 @@ async fn rows_that_cannot_be_written_or_read(witness: &mut Witness) {
 async fn a_store_that_is_away(witness: &mut Witness) {
     let stage = Stage::new();
     let _worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
-    stage.store.set_dispatches(Dispatches::FailFor("w".into()));
+    stage.store.set_dispatches(DispatchFault::FailFor("w".into()));
     stage.submit(job("t")).await;
     witness.wait_for(&stage, &["lockgate_reaper_list_errors_total"]).await;
-    stage.store.set_mood(Mood::Refuses(StoreError::Unavailable("away".to_owned())));
+    stage.store.set_mood(HealthAnswer::Refuses(StoreError::Unavailable("away".to_owned())));
     witness.wait_for(&stage, &["lockgate_reaping_deferred_seconds"]).await;
 }
 

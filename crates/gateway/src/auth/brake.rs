@@ -13,8 +13,8 @@ use crate::peer::network;
 const FREE: u32 = 10;
 /// How long a failure is remembered.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(10);
-/// How often something that nobody here has seen is looked up all the same for a network that failed too often: a good
-/// credential may be new to this process, and come from behind the same address as somebody who keeps guessing.
+/// How often an unknown credential is looked up all the same for a network that failed too often: a good
+/// credential may be new to this process, and come from behind the same address as a guesser.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Networks remembered. More at once are an attack from many places, and then every stranger waits.
 const ADDRESSES_MAX: usize = 10_000;
@@ -52,7 +52,7 @@ impl Brake {
         (failures.count > FREE).then_some(FORGIVEN_AFTER)
     }
 
-    /// How long to wait before anything is looked up that nobody here has seen, if there were too many failures.
+    /// How long to wait before an unknown credential is looked up, if there were too many failures.
     pub(super) fn holds_back(&self, from: IpAddr) -> Option<Duration> {
         let (mut failed, now, from) = (self.failed.lock(), Instant::now(), network(from));
         if failed.len() >= ADDRESSES_MAX && !failed.contains_key(&from) {

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Gate, Refusal};
+use super::{AuthRefusal, Authenticator};
 use crate::errors;
 
 /// How often. What another server did to a credential is known five seconds later at the latest, so a stream ends within seven.
@@ -34,12 +34,12 @@ pub(crate) struct Beside(pub(crate) CancellationToken);
 
 /// Held by a stream for as long as it lasts.
 pub(crate) struct Leash {
-    gate: Gate,
+    gate: Authenticator,
     shown: Shown,
 }
 
 impl Leash {
-    pub(super) fn new(gate: Gate, shown: Shown) -> Self {
+    pub(super) fn new(gate: Authenticator, shown: Shown) -> Self {
         Self { gate, shown }
     }
 
@@ -48,19 +48,19 @@ impl Leash {
         let beside = response.extensions_mut().remove::<Beside>();
         let (said, over) = oneshot::channel();
         let looking = AbortOnDropHandle::new(tokio::spawn(self.look(said, beside)));
-        response.map(|body| Body::new(Held { body: Some(body), over: Some(over), is_grpc, _looking: looking }))
+        response.map(|body| Body::new(WatchedBody { body: Some(body), over: Some(over), is_grpc, _looking: looking }))
     }
 
-    async fn look(self, said: oneshot::Sender<Refusal>, beside: Option<Beside>) {
+    async fn look(self, said: oneshot::Sender<AuthRefusal>, beside: Option<Beside>) {
         let refusal = loop {
             tokio::time::sleep(LOOK_EVERY).await;
             if let Some(refusal) = self.gate.is_over(&self.shown).await {
                 break refusal;
             }
         };
-        tracing::info!(code = refusal.code(), "a stream was ended with its credential");
+        tracing::info!(code = refusal.code(), "stream closed: its credential ended");
         // Why comes before the end: what ends beside the answer ends the answer too, and that must not look as if it had come to
-        // its own end. Where the answer is gone nobody is left to be told.
+        // its own end. Where the answer is gone, the reason has no receiver.
         let _ = said.send(refusal);
         if let Some(Beside(ended)) = beside {
             ended.cancel();
@@ -69,24 +69,24 @@ impl Leash {
 }
 
 /// An answer that goes on until it or its credential ends.
-struct Held {
+struct WatchedBody {
     /// Absent once it has been cut. Dropping it ends what writes it.
     body: Option<Body>,
-    /// Why it is over, once it is. Absent when nobody looks any more.
-    over: Option<oneshot::Receiver<Refusal>>,
+    /// Why it is over, once it is. Absent once the body is no longer polled.
+    over: Option<oneshot::Receiver<AuthRefusal>>,
     is_grpc: bool,
     _looking: AbortOnDropHandle<()>,
 }
 
-impl Held {
-    fn poll_over(&mut self, cx: &mut Context<'_>) -> Option<Refusal> {
+impl WatchedBody {
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Option<AuthRefusal> {
         let Poll::Ready(said) = Pin::new(self.over.as_mut()?).poll(cx) else { return None };
         self.over = None;
         said.ok()
     }
 }
 
-impl HttpBody for Held {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -104,7 +104,7 @@ impl HttpBody for Held {
 }
 
 /// How gRPC says why a stream has ended.
-fn last_words(refusal: &Refusal) -> HeaderMap {
+fn last_words(refusal: &AuthRefusal) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     if errors::refused(refusal).add_header(&mut trailers).is_err() {
         trailers.insert("grpc-status", HeaderValue::from_static("16"));

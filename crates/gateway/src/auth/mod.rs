@@ -1,10 +1,10 @@
 //! The one place where it is decided who comes in, and what for: gRPC, REST and streams alike.
 //!
-//! A request is let through with an [`Admitted`] among its extensions, which says on whose behalf it acts. What has no entry
+//! A request is let through with an [`Authenticated`] among its extensions, which says on whose behalf it acts. What has no entry
 //! in the table of needs is not let through at all.
 
+mod authenticator;
 mod brake;
-mod gate;
 mod leash;
 mod needs;
 mod refusal;
@@ -16,15 +16,15 @@ use lockgate_core::access::{Credential, DigestKey, Identity};
 use lockgate_core::request::Caller;
 use lockgate_ports::Tokens;
 
-pub(crate) use gate::Gate;
+pub(crate) use authenticator::Authenticator;
 pub(crate) use leash::{Beside, LOOK_EVERY};
-pub(crate) use needs::comes_on;
-pub(crate) use refusal::Refusal;
+pub(crate) use needs::{comes_on, service_of};
+pub(crate) use refusal::AuthRefusal;
 
 /// Who is let in.
 #[derive(Clone, Debug, Default)]
-pub enum Access {
-    /// Whoever can connect, under the name they give.
+pub enum AccessMode {
+    /// Every client that can connect, under the name it gives.
     #[default]
     Open,
     /// Those with a credential.
@@ -35,7 +35,7 @@ pub enum Access {
 #[derive(Clone)]
 pub struct Entrance {
     pub digest: DigestKey,
-    /// Bearer tokens that somebody else issued, if they are trusted.
+    /// Bearer tokens of an external issuer, if it is trusted.
     pub tokens: Option<Arc<dyn Tokens>>,
     /// Of the worker inside this process. It lives and dies with the process, so it is stored nowhere.
     pub inside: Option<Credential>,
@@ -47,13 +47,13 @@ impl fmt::Debug for Entrance {
     }
 }
 
-/// Nobody was asked for a credential.
+/// The request was not authenticated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unguarded;
 
-/// Somebody whose credential was checked, and who may make this call.
+/// A caller whose credential was checked, and that may make this call.
 #[derive(Clone, Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct Authenticated {
     pub(crate) identity: Identity,
     pub(crate) caller: Caller,
 }

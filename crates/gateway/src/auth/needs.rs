@@ -10,30 +10,30 @@ use crate::dashboard;
 
 /// What one call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Need {
+pub(crate) struct RequiredPermission {
     pub(crate) permission: Permission,
-    pub(crate) of: Of,
+    pub(crate) of: PermissionScope,
 }
 
 /// Whose things are touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum PermissionScope {
     /// One tenant's own.
     Tenant,
     /// Everybody's: only for those who reach everyone.
     Installation,
 }
 
-const fn own(permission: Permission) -> Need {
-    Need { permission, of: Of::Tenant }
+const fn own(permission: Permission) -> RequiredPermission {
+    RequiredPermission { permission, of: PermissionScope::Tenant }
 }
 
-const fn all(permission: Permission) -> Need {
-    Need { permission, of: Of::Installation }
+const fn all(permission: Permission) -> RequiredPermission {
+    RequiredPermission { permission, of: PermissionScope::Installation }
 }
 
 /// By service and method.
-const METHODS: &[(&str, &str, Need)] = &[
+const METHODS: &[(&str, &str, RequiredPermission)] = &[
     ("Access", "BindCertificate", all(ManageCredentials)),
     ("Access", "CreateKey", own(ManageCredentials)),
     ("Access", "ListCredentials", own(ManageCredentials)),
@@ -191,60 +191,74 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ("PUT", "/v1/policy", "Admin/ActivatePolicy"),
 ];
 
-/// Also for those who show nothing: whether the process lives and can work.
-const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+/// Answered without a credential: whether the process lives and can work, and what the API looks like.
+const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 const OPEN_SERVICE: &str = "/grpc.health.v1.Health/";
-/// How the API looks: for everybody who is let in.
-const DESCRIPTION: &str = "/openapi.json";
 const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/";
 const PACKAGE: &str = "/lockgate.v1.";
 
 /// What a request turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// For anybody.
+pub(crate) enum RequestClass {
+    /// For every client.
     Open,
-    Needs(Need),
-    /// The path is known, its method is not.
-    NoSuchMethod,
+    Needs(RequiredPermission),
+    /// The path is known, its method is not. These are, as the header `Allow` names them.
+    NoSuchMethod(&'static str),
     NoSuchPath,
 }
 
-pub(crate) fn of_grpc(path: &str) -> Asked {
+pub(crate) fn of_grpc(path: &str) -> RequestClass {
     if path.starts_with(OPEN_SERVICE) {
-        return Asked::Open;
+        return RequestClass::Open;
     }
     if path.starts_with(REFLECTION) {
-        return Asked::Needs(own(Enter));
+        return RequestClass::Needs(own(Enter));
     }
     if let Some(method) = path.strip_prefix(SCALER) {
-        return if SCALER_METHODS.contains(&method) { Asked::Needs(all(Look)) } else { Asked::NoSuchPath };
+        return if SCALER_METHODS.contains(&method) { RequestClass::Needs(all(Look)) } else { RequestClass::NoSuchPath };
     }
     let name = path.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('/'));
-    name.and_then(|(service, method)| method_need(service, method)).map_or(Asked::NoSuchPath, Asked::Needs)
+    name.and_then(|(service, method)| method_need(service, method)).map_or(RequestClass::NoSuchPath, RequestClass::Needs)
 }
 
-pub(crate) fn of_rest(method: &Method, path: &str) -> Asked {
+pub(crate) fn of_rest(method: &Method, path: &str) -> RequestClass {
     if OPEN.contains(&path) || dashboard::has(path) {
-        return Asked::Open;
-    }
-    if path == DESCRIPTION {
-        return Asked::Needs(own(Enter));
+        return RequestClass::Open;
     }
     // Axum answers HEAD with what answers GET.
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let mut known = false;
+    let (mut get, mut post, mut put) = (false, false, false);
     for (verb, _, name) in ROUTES.iter().filter(|(_, pattern, _)| fits(pattern, path)) {
-        known = true;
         if *verb == method {
             let need = name.split_once('/').and_then(|(service, method)| method_need(service, method));
-            return need.map_or(Asked::NoSuchPath, Asked::Needs);
+            return need.map_or(RequestClass::NoSuchPath, RequestClass::Needs);
+        }
+        match *verb {
+            "GET" => get = true,
+            "PUT" => put = true,
+            _ => post = true,
         }
     }
-    if known { Asked::NoSuchMethod } else { Asked::NoSuchPath }
+    match (get, post, put) {
+        (false, false, false) => RequestClass::NoSuchPath,
+        (true, false, false) => RequestClass::NoSuchMethod("GET,HEAD"),
+        (false, true, false) => RequestClass::NoSuchMethod("POST"),
+        (false, false, true) => RequestClass::NoSuchMethod("PUT"),
+        (true, true, false) => RequestClass::NoSuchMethod("GET,HEAD,POST"),
+        (true, false, true) => RequestClass::NoSuchMethod("GET,HEAD,PUT"),
+        (false, true, true) => RequestClass::NoSuchMethod("POST,PUT"),
+        (true, true, true) => RequestClass::NoSuchMethod("GET,HEAD,POST,PUT"),
+    }
 }
 
-/// Whether the answer goes on until somebody ends it: methods by their last part, routes by theirs.
+/// The gRPC service whose method answers a route, as `needs` lists it.
+pub(crate) fn service_of(method: &str, route: &str) -> Option<&'static str> {
+    let (_, _, name) = ROUTES.iter().find(|(verb, pattern, _)| *verb == method && *pattern == route)?;
+    name.split_once('/').map(|(service, _)| service)
+}
+
+/// Whether the answer goes on until a side ends it: methods by their last part, routes by theirs.
 pub(crate) fn goes_on(path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
     STREAMS.contains(&last) || path.starts_with(REFLECTION)
@@ -256,7 +270,7 @@ pub(crate) fn comes_on(path: &str) -> bool {
     TALKS.contains(&last) || path.starts_with(REFLECTION)
 }
 
-fn method_need(service: &str, method: &str) -> Option<Need> {
+fn method_need(service: &str, method: &str) -> Option<RequiredPermission> {
     let at = METHODS.binary_search_by(|(of, name, _)| (*of, *name).cmp(&(service, method))).ok()?;
     Some(METHODS[at].2)
 }
@@ -314,21 +328,23 @@ mod tests {
         for (verb, pattern, name) in ROUTES {
             let path = pattern.replace(['{', '}'], "x");
             let verb = Method::from_bytes(verb.as_bytes()).expect("a method");
-            assert!(matches!(of_rest(&verb, &path), Asked::Needs(_)), "{pattern} as {name}");
+            assert!(matches!(of_rest(&verb, &path), RequestClass::Needs(_)), "{pattern} as {name}");
         }
     }
 
     #[test]
     fn what_is_not_listed_is_not_there() {
-        assert_eq!(of_rest(&Method::DELETE, "/v1/jobs"), Asked::NoSuchMethod);
+        assert_eq!(of_rest(&Method::DELETE, "/v1/jobs"), RequestClass::NoSuchMethod("GET,HEAD,POST"));
+        assert_eq!(of_rest(&Method::GET, "/v1/keys"), RequestClass::NoSuchMethod("POST"));
+        assert_eq!(of_rest(&Method::POST, "/v1/policy"), RequestClass::NoSuchMethod("GET,HEAD,PUT"));
         for path in
             ["/v1/jobs/", "/ui/", "/ui/views", "/v1/jobs//why", "/v1/jobs/a/b/c", "/v1//jobs", "/V1/jobs", "/metrics"]
         {
-            assert_eq!(of_rest(&Method::GET, path), Asked::NoSuchPath, "{path}");
+            assert_eq!(of_rest(&Method::GET, path), RequestClass::NoSuchPath, "{path}");
         }
         for path in ["/lockgate.v1.Scheduler/", "/lockgate.v1.Scheduler/Nothing", "/lockgate.v2.Scheduler/GetJob", "/x"] {
-            assert_eq!(of_grpc(path), Asked::NoSuchPath, "{path}");
+            assert_eq!(of_grpc(path), RequestClass::NoSuchPath, "{path}");
         }
-        assert_eq!(of_grpc("/grpc.health.v1.Health/Check"), Asked::Open);
+        assert_eq!(of_grpc("/grpc.health.v1.Health/Check"), RequestClass::Open);
     }
 }

@@ -1,4 +1,4 @@
-//! What somebody is told who is not let in.
+//! The answers to failed authentication.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use lockgate_ports::TokenError;
 
 /// Why a request goes no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AuthRefusal {
     /// It shows nothing.
     Missing,
     /// What it shows counts for nothing. Whether the id, the secret or the time is wrong is not said.
@@ -20,11 +20,14 @@ pub(crate) enum Refusal {
     Forbidden(String),
     /// What credentials are checked against is away.
     Unavailable(String),
-    NoSuchMethod,
+    /// `allow` names the methods that the path takes.
+    NoSuchMethod {
+        allow: &'static str,
+    },
     NoSuchPath,
 }
 
-impl Refusal {
+impl AuthRefusal {
     /// Without the permission, or without reaching everybody.
     pub(super) fn lacking(grant: &Grant, permission: Permission) -> Self {
         let roles: Vec<&str> = grant.roles.iter().map(|role| role.as_str()).collect();
@@ -49,7 +52,7 @@ impl Refusal {
             Self::Slow(_) => "too_many_failures",
             Self::Forbidden(_) => "permission_denied",
             Self::Unavailable(_) => "unavailable",
-            Self::NoSuchMethod => "method_not_allowed",
+            Self::NoSuchMethod { .. } => "method_not_allowed",
             Self::NoSuchPath => "no_such_route",
         }
     }
@@ -61,7 +64,7 @@ impl Refusal {
             Self::Token(error) => error.to_string(),
             Self::Slow(_) => "too many failed attempts from this address; wait and try again".to_owned(),
             Self::Forbidden(text) | Self::Unavailable(text) => text.clone(),
-            Self::NoSuchMethod => "this path does not take this method".to_owned(),
+            Self::NoSuchMethod { allow } => format!("this path does not take this method, but {allow}"),
             Self::NoSuchPath => "there is nothing at this path".to_owned(),
         }
     }

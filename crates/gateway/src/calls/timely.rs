@@ -51,7 +51,7 @@ where
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
-        // First, for somebody who sends a byte now and then always has something to say.
+        // First, for a client that sends a byte now and then is always ready.
         if this.is_late(cx) {
             return Poll::Ready(Some(Err((this.late)())));
         }

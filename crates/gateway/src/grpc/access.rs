@@ -9,16 +9,16 @@ use lockgate_proto::v1::access_server::Access;
 use tonic::{Request, Status};
 
 use super::lists::{page, present};
-use super::{AccessService, Reply, answer, caller};
+use super::{AccessService, GrpcResult, answer, caller};
 use crate::access::{Wanted, credential_to_wire, entrance, grant_to_wire};
-use crate::auth::Admitted;
+use crate::auth::Authenticated;
 use crate::errors;
 
 #[tonic::async_trait]
 impl Access for AccessService {
-    async fn who_am_i(&self, request: Request<v1::WhoAmIRequest>) -> Reply<v1::WhoAmIResponse> {
+    async fn who_am_i(&self, request: Request<v1::WhoAmIRequest>) -> GrpcResult<v1::WhoAmIResponse> {
         let caller = caller(&request)?;
-        let admitted = request.extensions().get::<Admitted>();
+        let admitted = request.extensions().get::<Authenticated>();
         answer(Ok(v1::WhoAmIResponse {
             actor: caller.actor.to_string(),
             actor_type: caller.actor_type.as_deref().unwrap_or_default().to_owned(),
@@ -28,12 +28,12 @@ impl Access for AccessService {
         }))
     }
 
-    async fn create_key(&self, request: Request<v1::CreateKeyRequest>) -> Reply<v1::CreateKeyResponse> {
+    async fn create_key(&self, request: Request<v1::CreateKeyRequest>) -> GrpcResult<v1::CreateKeyResponse> {
         let by = self.admitted(&request)?;
         answer(self.create(&by, request.into_inner()).await)
     }
 
-    async fn rotate_key(&self, request: Request<v1::RotateKeyRequest>) -> Reply<v1::CreateKeyResponse> {
+    async fn rotate_key(&self, request: Request<v1::RotateKeyRequest>) -> GrpcResult<v1::CreateKeyResponse> {
         let by = self.admitted(&request)?;
         let v1::RotateKeyRequest { id, overlap_ms } = request.into_inner();
         let (id, overlap) = (CredentialId::from(&*id), Duration::from_millis(overlap_ms));
@@ -42,7 +42,7 @@ impl Access for AccessService {
         answer(made.map(|made| self.made(&made)))
     }
 
-    async fn bind_certificate(&self, request: Request<v1::BindCertificateRequest>) -> Reply<v1::Credential> {
+    async fn bind_certificate(&self, request: Request<v1::BindCertificateRequest>) -> GrpcResult<v1::Credential> {
         let by = self.admitted(&request)?;
         let v1::BindCertificateRequest { subject, credential } = request.into_inner();
         let new = wanted(credential).and_then(Wanted::read).map_err(|error| errors::status(&error))?;
@@ -50,12 +50,15 @@ impl Access for AccessService {
         answer(bound.map(|credential| credential_to_wire(&credential, self.0.clock.now())))
     }
 
-    async fn list_credentials(&self, request: Request<v1::ListCredentialsRequest>) -> Reply<v1::ListCredentialsResponse> {
+    async fn list_credentials(
+        &self,
+        request: Request<v1::ListCredentialsRequest>,
+    ) -> GrpcResult<v1::ListCredentialsResponse> {
         let by = self.admitted(&request)?;
         answer(self.list(&by, request.into_inner()).await)
     }
 
-    async fn revoke_credential(&self, request: Request<v1::RevokeCredentialRequest>) -> Reply<v1::Credential> {
+    async fn revoke_credential(&self, request: Request<v1::RevokeCredentialRequest>) -> GrpcResult<v1::Credential> {
         let by = self.admitted(&request)?;
         let id = CredentialId::from(&*request.into_inner().id);
         let ended = self.0.engine.revoke_credential(&by, &id).await;
@@ -64,10 +67,10 @@ impl Access for AccessService {
 }
 
 impl AccessService {
-    /// Who manages. Where nobody is asked for a credential there is nothing to manage.
+    /// Who manages. Without authentication there is nothing to manage.
     fn admitted<T>(&self, request: &Request<T>) -> Result<Identity, Status> {
         entrance(&self.0).map_err(|error| errors::status(&error))?;
-        let admitted = request.extensions().get::<Admitted>();
+        let admitted = request.extensions().get::<Authenticated>();
         let nobody = || Status::internal("a request came past the gate");
         admitted.map(|admitted| admitted.identity.clone()).ok_or_else(nobody)
     }

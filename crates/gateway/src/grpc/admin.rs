@@ -10,12 +10,12 @@ use lockgate_proto::v1::admin_server::Admin;
 use tonic::{Request, Response};
 
 use super::lists::{page, present};
-use super::{AdminService, Reply, answer, caller, convert};
+use super::{AdminService, GrpcResult, answer, caller, convert};
 use crate::configs;
 
 #[tonic::async_trait]
 impl Admin for AdminService {
-    async fn activate_policy(&self, request: Request<v1::ActivatePolicyRequest>) -> Reply<v1::ActivatePolicyResponse> {
+    async fn activate_policy(&self, request: Request<v1::ActivatePolicyRequest>) -> GrpcResult<v1::ActivatePolicyResponse> {
         let caller = caller(&request)?;
         let v1::ActivatePolicyRequest { file, text, expected_version } = request.into_inner();
         let file = present(file).unwrap_or_else(|| configs::file_name(SnapshotKind::Policy));
@@ -23,29 +23,29 @@ impl Admin for AdminService {
         answer(activated.map(|activated| convert::activated(&activated)))
     }
 
-    async fn roll_back_policy(&self, request: Request<v1::RollBackPolicyRequest>) -> Reply<v1::ActivatePolicyResponse> {
+    async fn roll_back_policy(&self, request: Request<v1::RollBackPolicyRequest>) -> GrpcResult<v1::ActivatePolicyResponse> {
         let caller = caller(&request)?;
         let v1::RollBackPolicyRequest { snapshot, expected_version } = request.into_inner();
         let activated = self.0.engine.roll_back_policy(&caller, &snapshot, expected_version).await;
         answer(activated.map(|activated| convert::activated(&activated)))
     }
 
-    async fn get_policy(&self, request: Request<v1::GetPolicyRequest>) -> Reply<v1::Policy> {
+    async fn get_policy(&self, request: Request<v1::GetPolicyRequest>) -> GrpcResult<v1::Policy> {
         let found = configs::named(&self.0.engine, SnapshotKind::Policy, &request.into_inner().snapshot).await;
         answer(found.map(v1::Policy::from))
     }
 
-    async fn list_policies(&self, _: Request<v1::ListPoliciesRequest>) -> Reply<v1::ListPoliciesResponse> {
+    async fn list_policies(&self, _: Request<v1::ListPoliciesRequest>) -> GrpcResult<v1::ListPoliciesResponse> {
         let known = configs::all(&self.0.engine, SnapshotKind::Policy).await;
         answer(known.map(|known| v1::ListPoliciesResponse { policies: known.into_iter().map(v1::Policy::from).collect() }))
     }
 
-    async fn list_audit(&self, request: Request<v1::ListAuditRequest>) -> Reply<v1::ListAuditResponse> {
+    async fn list_audit(&self, request: Request<v1::ListAuditRequest>) -> GrpcResult<v1::ListAuditResponse> {
         let caller = caller(&request)?;
         answer(self.audit(&caller, request.into_inner()).await)
     }
 
-    async fn verify_audit(&self, _: Request<v1::VerifyAuditRequest>) -> Reply<v1::VerifyAuditResponse> {
+    async fn verify_audit(&self, _: Request<v1::VerifyAuditRequest>) -> GrpcResult<v1::VerifyAuditResponse> {
         answer(self.0.engine.verify_audit().await.map(|verified| v1::VerifyAuditResponse {
             blocks: verified.blocks,
             rows: verified.rows,
@@ -55,17 +55,17 @@ impl Admin for AdminService {
         }))
     }
 
-    async fn list_breakers(&self, _: Request<v1::ListBreakersRequest>) -> Reply<v1::ListBreakersResponse> {
+    async fn list_breakers(&self, _: Request<v1::ListBreakersRequest>) -> GrpcResult<v1::ListBreakersResponse> {
         let breakers = self.0.engine.breakers().iter().map(convert::breaker).collect();
         Ok(Response::new(v1::ListBreakersResponse { breakers }))
     }
 
-    async fn list_tenants(&self, request: Request<v1::ListTenantsRequest>) -> Reply<v1::ListTenantsResponse> {
+    async fn list_tenants(&self, request: Request<v1::ListTenantsRequest>) -> GrpcResult<v1::ListTenantsResponse> {
         let caller = caller(&request)?;
         answer(self.tenants(&caller, request.into_inner()).await)
     }
 
-    async fn erase_tenant(&self, request: Request<v1::EraseTenantRequest>) -> Reply<v1::EraseTenantResponse> {
+    async fn erase_tenant(&self, request: Request<v1::EraseTenantRequest>) -> GrpcResult<v1::EraseTenantResponse> {
         let caller = caller(&request)?;
         let v1::EraseTenantRequest { tenant, confirm } = request.into_inner();
         answer(self.0.engine.erase_tenant(&caller, &TenantId::from(tenant), &confirm).await.map(|part| {

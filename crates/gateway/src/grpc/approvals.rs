@@ -1,5 +1,6 @@
 //! The `Approvals` service: people answer what policy asks, and let results go.
 
+use lockgate_api::ToWire;
 use lockgate_core::job::Answer;
 use lockgate_core::request::Caller;
 use lockgate_engine::{ApiError, ApprovalAnswer};
@@ -8,34 +9,34 @@ use lockgate_proto::v1::approvals_server::Approvals;
 use tonic::Request;
 
 use super::lists::{invalid, page, present};
-use super::{ApprovalsService, Reply, answer, caller, convert};
+use super::{ApprovalsService, GrpcResult, answer, caller, convert};
 use crate::queries;
 
 #[tonic::async_trait]
 impl Approvals for ApprovalsService {
-    async fn list_approvals(&self, request: Request<v1::ListApprovalsRequest>) -> Reply<v1::ListApprovalsResponse> {
+    async fn list_approvals(&self, request: Request<v1::ListApprovalsRequest>) -> GrpcResult<v1::ListApprovalsResponse> {
         let caller = caller(&request)?;
         answer(self.list(&caller, request.into_inner()).await)
     }
 
-    async fn approve(&self, request: Request<v1::AnswerApprovalRequest>) -> Reply<v1::AnswerApprovalResponse> {
+    async fn approve(&self, request: Request<v1::AnswerApprovalRequest>) -> GrpcResult<v1::AnswerApprovalResponse> {
         let caller = caller(&request)?;
         answer(self.answer(&caller, request.into_inner(), Answer::Approve).await)
     }
 
-    async fn reject(&self, request: Request<v1::AnswerApprovalRequest>) -> Reply<v1::AnswerApprovalResponse> {
+    async fn reject(&self, request: Request<v1::AnswerApprovalRequest>) -> GrpcResult<v1::AnswerApprovalResponse> {
         let caller = caller(&request)?;
         answer(self.answer(&caller, request.into_inner(), Answer::Reject).await)
     }
 
-    async fn release_output(&self, request: Request<v1::ReleaseOutputRequest>) -> Reply<v1::ReleaseOutputResponse> {
+    async fn release_output(&self, request: Request<v1::ReleaseOutputRequest>) -> GrpcResult<v1::ReleaseOutputResponse> {
         let caller = caller(&request)?;
         let v1::ReleaseOutputRequest { job_id, note } = request.into_inner();
         let note = present(note).map(Into::into);
         let released = self.0.engine.release(&caller, &job_id.into(), note).await;
         answer(released.map(|job| v1::ReleaseOutputResponse {
             job_id: job.request.job_id.to_string(),
-            state: v1::JobState::from(job.state()).into(),
+            state: job.state().to_wire().into(),
         }))
     }
 }

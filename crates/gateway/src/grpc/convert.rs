@@ -1,15 +1,15 @@
 //! The engine's answers on the wire.
 
+use lockgate_api::{ToWire, json_bytes, verdict_to_wire};
 use lockgate_core::audit::AuditRow;
 use lockgate_core::job::{Job, JobState};
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Defaults;
 use lockgate_engine::{
-    Activated, Considered, JobView, LaneView, PoolConsidered, Progress, Queues, WatchItem, Why, WorkerView,
+    Activated, AttemptProgress, Considered, JobView, LaneView, PoolConsidered, Queues, WatchItem, Why, WorkerView,
 };
-use lockgate_ports::{BreakerView, Child, KeptLine, Kin, LimitView};
+use lockgate_ports::{BreakerView, ChildJob, KeptLine, Kin, LimitView};
 use lockgate_proto::v1::{self, explain_job_response, get_job_logs_response, watch_job_response};
-use lockgate_proto::{json_bytes, verdict_to_wire};
 
 pub(super) fn job_view(view: &JobView, defaults: &Defaults) -> v1::Job {
     let life = &view.job.life;
@@ -17,13 +17,13 @@ pub(super) fn job_view(view: &JobView, defaults: &Defaults) -> v1::Job {
         payload_json: if view.hidden { Default::default() } else { json_bytes(&view.job.request.payload) },
         payload_hidden: view.hidden,
         result_json: view.result.as_ref().map(json_bytes).unwrap_or_default(),
-        history: view.attempts.iter().map(v1::Attempt::from).collect(),
+        history: view.attempts.iter().map(ToWire::to_wire).collect(),
         progress: view.progress.as_ref().map(progress),
         verdict: life.attempt.verdict.as_deref().map(verdict_to_wire),
-        approval: life.approval.as_ref().map(v1::AskedApproval::from),
-        output: life.output.as_ref().map(v1::OutputCheck::from),
+        approval: life.approval.as_ref().map(ToWire::to_wire),
+        output: life.output.as_ref().map(ToWire::to_wire),
         children: view.kin.as_ref().map(|kin| children(&view.job, kin)),
-        ..lockgate_proto::job(&view.job, defaults)
+        ..lockgate_api::job(&view.job, defaults)
     }
 }
 
@@ -38,15 +38,15 @@ fn children(job: &Job, kin: &Kin) -> v1::job::Children {
 }
 
 /// A child as its parent sees it.
-pub(super) fn child(child: &Child) -> v1::ChildOutcome {
+pub(super) fn child(child: &ChildJob) -> v1::ChildOutcome {
     let (request, life) = (&child.job.request, &child.job.life);
     let failed = life.last_error.as_ref().filter(|_| life.state.is_terminal() && life.state != JobState::Succeeded);
     v1::ChildOutcome {
         key: request.child_of.as_ref().map(|of| of.key.to_string()).unwrap_or_default(),
         job_id: request.job_id.to_string(),
-        state: v1::JobState::from(life.state).into(),
+        state: life.state.to_wire().into(),
         result_json: child.result.as_ref().map(json_bytes).unwrap_or_default(),
-        failure: failed.map(v1::Failure::from),
+        failure: failed.map(ToWire::to_wire),
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn answered(job: &Job) -> v1::AnswerApprovalResponse {
     let asked = job.life.approval.as_ref();
     v1::AnswerApprovalResponse {
         job_id: job.request.job_id.to_string(),
-        state: v1::JobState::from(job.state()).into(),
+        state: job.state().to_wire().into(),
         approved_by: asked.into_iter().flat_map(|asked| &asked.votes).map(|vote| vote.actor.to_string()).collect(),
         approvers_needed: asked.map_or(0, |asked| asked.terms.approvers),
     }
@@ -118,13 +118,13 @@ pub(super) fn breaker(view: &BreakerView) -> v1::Breaker {
     }
 }
 
-pub(super) fn progress(progress: &Progress) -> v1::Progress {
+pub(super) fn progress(progress: &AttemptProgress) -> v1::Progress {
     v1::Progress { percent: progress.percent, message: progress.message.to_string(), at_ms: progress.at.as_millis() }
 }
 
 pub(super) fn watch_item(item: &WatchItem) -> v1::WatchJobResponse {
     let item = match item {
-        WatchItem::Event(event) => watch_job_response::Item::Event(event.into()),
+        WatchItem::Event(event) => watch_job_response::Item::Event(event.to_wire()),
         WatchItem::Progress(seen) => watch_job_response::Item::Progress(progress(seen)),
     };
     v1::WatchJobResponse { item: Some(item) }
@@ -132,7 +132,7 @@ pub(super) fn watch_item(item: &WatchItem) -> v1::WatchJobResponse {
 
 pub(super) fn why(why: Why) -> v1::ExplainJobResponse {
     v1::ExplainJobResponse {
-        state: v1::JobState::from(why.state).into(),
+        state: why.state.to_wire().into(),
         summary: why.summary,
         reason: why.reason.to_string(),
         next_step: why.next_step,
@@ -214,7 +214,7 @@ pub(super) fn queues(queues: Queues) -> v1::ListQueuesResponse {
 fn queue(view: &LaneView) -> v1::QueueStatus {
     v1::QueueStatus {
         pool: view.pool.as_ref().map(ToString::to_string).unwrap_or_default(),
-        priority: v1::Priority::from(view.lane.priority).into(),
+        priority: view.lane.priority.to_wire().into(),
         tenant: view.lane.tenant.to_string(),
         shape: view.lane.shape.to_string(),
         waiting: view.waiting,

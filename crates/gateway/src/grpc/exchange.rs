@@ -6,16 +6,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_api::{access_to_wire, json_bytes, outcome, platform_labels};
 use lockgate_core::ids::{AttemptToken, JobId, SessionId, check_name};
 use lockgate_core::limits::{ENTRIES_MAX, ERROR_BYTES_MAX, PREFETCH_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
 use lockgate_core::request::FieldError;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_engine::{
-    Acknowledged, ApiError, Assignment, Beat, Began, FromWorker, Hello, InventoryItem, LogReport, Progress, ResultReport,
-    ToWorker, Welcome,
+    Acknowledged, ApiError, Assignment, AttemptProgress, Beat, Began, FromWorker, Hello, InventoryItem, LogReport,
+    ResultReport, ToWorker, Welcome,
 };
-use lockgate_proto::{access_to_wire, json_bytes, outcome, platform_labels, v1};
+use lockgate_proto::v1;
 use prost::Message;
 
 /// A message of a stream holds no more than this, or one item. One of the largest, a full payload and full labels, stays below
@@ -153,8 +154,8 @@ fn result(wire: v1::Result) -> ResultReport {
     ResultReport { job_id: wire.job_id.into(), token: wire.token.into(), outcome: outcome(wire.outcome), began }
 }
 
-fn progress(wire: v1::ProgressReport, now: Timestamp) -> (AttemptToken, Progress) {
-    let progress = Progress { percent: wire.percent.min(100), message: clipped(wire.message), at: now };
+fn progress(wire: v1::ProgressReport, now: Timestamp) -> (AttemptToken, AttemptProgress) {
+    let progress = AttemptProgress { percent: wire.percent.min(100), message: clipped(wire.message), at: now };
     (wire.token.into(), progress)
 }
 

@@ -24,7 +24,7 @@ use super::{
     AccessService, AdminService, ApprovalsService, KernelService, MonitorService, OrchestratorService, PoolsService,
     SchedulerService, SchedulesService, WorkerService,
 };
-use crate::Doors;
+use crate::ApiSurface;
 
 /// Every look writes to the Store and waits for the disk, so it must stay rare beside real work.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -46,17 +46,21 @@ const NAMES: [&str; 12] = [
 ];
 
 /// A service that is not behind these doors is unknown, not unhealthy.
-fn names(doors: Doors) -> &'static [&'static str] {
-    match doors {
-        Doors::All => &NAMES,
-        Doors::Kernel => &NAMES[..6],
-        Doors::Health => &NAMES[..2],
+fn names(surface: ApiSurface) -> &'static [&'static str] {
+    match surface {
+        ApiSurface::All => &NAMES,
+        ApiSurface::Kernel => &NAMES[..6],
+        ApiSurface::Health => &NAMES[..2],
     }
 }
 
 /// Reports what `ready` says, again and again, until the doors close; from then on nothing is served.
-pub(crate) async fn mirror<F>(reporter: HealthReporter, doors: Doors, closing: CancellationToken, ready: impl Fn() -> F)
-where
+pub(crate) async fn mirror<F>(
+    reporter: HealthReporter,
+    surface: ApiSurface,
+    closing: CancellationToken,
+    ready: impl Fn() -> F,
+) where
     F: Future<Output = bool>,
 {
     let mut ticks = interval(LOOK_EVERY);
@@ -69,15 +73,15 @@ where
     while let Some(serving) = closing.run_until_cancelled(look()).await {
         // A report wakes every watcher, so only changes are news.
         if last.replace(serving) != Some(serving) {
-            report(&reporter, doors, serving).await;
+            report(&reporter, surface, serving).await;
         }
     }
-    report(&reporter, doors, false).await;
+    report(&reporter, surface, false).await;
 }
 
-pub(super) async fn report(reporter: &HealthReporter, doors: Doors, serving: bool) {
+pub(super) async fn report(reporter: &HealthReporter, surface: ApiSurface, serving: bool) {
     let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-    for name in names(doors) {
+    for name in names(surface) {
         reporter.set_service_status(name, status).await;
     }
 }
@@ -109,8 +113,9 @@ mod tests {
         let service = HealthService::from_health_reporter(reporter.clone());
         let (ready, closing) = (Arc::new(AtomicBool::new(true)), CancellationToken::new());
         let (asked, closed) = (ready.clone(), closing.clone());
-        let mirror =
-            tokio::spawn(mirror(reporter, Doors::All, closed, move || std::future::ready(asked.load(Ordering::SeqCst))));
+        let mirror = tokio::spawn(mirror(reporter, ApiSurface::All, closed, move || {
+            std::future::ready(asked.load(Ordering::SeqCst))
+        }));
         for state in [true, false, true] {
             ready.store(state, Ordering::SeqCst);
             tokio::time::sleep(2 * LOOK_EVERY).await;
@@ -125,7 +130,7 @@ mod tests {
     async fn a_kernel_says_nothing_of_services_it_does_not_have() {
         let reporter = HealthReporter::new();
         let service = HealthService::from_health_reporter(reporter.clone());
-        report(&reporter, Doors::Kernel, true).await;
+        report(&reporter, ApiSurface::Kernel, true).await;
         let known = async |name: &str| {
             let request = tonic::Request::new(HealthCheckRequest { service: name.to_owned() });
             service.check(request).await.is_ok()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lockgate_api::{explanation_to_wire, json, judged, output_verdict_to_wire, subject_from_wire, verdict_to_wire};
 use lockgate_core::access::Permission;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::{Action, ActionKind, Job};
@@ -11,15 +12,15 @@ use lockgate_core::request::{Caller, FieldError, JobRequest};
 use lockgate_core::verdict::{Decision, Verdict};
 use lockgate_engine::ApiError;
 use lockgate_ports::{OutputContent, SnapshotKind};
+use lockgate_proto::v1;
 use lockgate_proto::v1::check_request::What;
 use lockgate_proto::v1::output_policy_server::OutputPolicy;
 use lockgate_proto::v1::safety_kernel_server::SafetyKernel;
-use lockgate_proto::{explanation_to_wire, json, judged, output_verdict_to_wire, subject_from_wire, v1, verdict_to_wire};
 use tonic::Request;
 
 use super::lists::{invalid, present};
-use super::{KernelService, Reply, answer, caller};
-use crate::auth::Admitted;
+use super::{GrpcResult, KernelService, answer, caller};
+use crate::auth::Authenticated;
 use crate::configs;
 
 /// Denies what cannot be judged because it is no job.
@@ -27,9 +28,9 @@ const NO_JOB_RULE: &str = "invalid-subject";
 
 #[tonic::async_trait]
 impl SafetyKernel for KernelService {
-    async fn check(&self, request: Request<v1::CheckRequest>) -> Reply<v1::Verdict> {
+    async fn check(&self, request: Request<v1::CheckRequest>) -> GrpcResult<v1::Verdict> {
         let caller = caller(&request)?;
-        let admitted = request.extensions().get::<Admitted>();
+        let admitted = request.extensions().get::<Authenticated>();
         let judges = admitted.is_none_or(|admitted| admitted.identity.grant.allows(Permission::Judge));
         let verdict = match request.into_inner().what {
             // A worker asks about acts of the attempts it holds, and about nothing else.
@@ -41,13 +42,13 @@ impl SafetyKernel for KernelService {
         answer(verdict.map(|verdict| verdict_to_wire(&verdict)))
     }
 
-    async fn check_batch(&self, request: Request<v1::CheckBatchRequest>) -> Reply<v1::CheckBatchResponse> {
+    async fn check_batch(&self, request: Request<v1::CheckBatchRequest>) -> GrpcResult<v1::CheckBatchResponse> {
         let caller = caller(&request)?;
         let verdicts = self.check_jobs(&caller, request.into_inner().subjects).await;
         answer(verdicts.map(|verdicts| v1::CheckBatchResponse { verdicts }))
     }
 
-    async fn explain(&self, request: Request<v1::ExplainRequest>) -> Reply<v1::ExplainResponse> {
+    async fn explain(&self, request: Request<v1::ExplainRequest>) -> GrpcResult<v1::ExplainResponse> {
         let caller = caller(&request)?;
         let explained = match asked(request.into_inner().subject, &caller) {
             Ok(job) => self.0.engine.explain_policy(&job).await,
@@ -56,19 +57,19 @@ impl SafetyKernel for KernelService {
         answer(explained.map(|explanation| explanation_to_wire(&explanation)))
     }
 
-    async fn simulate(&self, request: Request<v1::SimulateRequest>) -> Reply<v1::SimulateResponse> {
+    async fn simulate(&self, request: Request<v1::SimulateRequest>) -> GrpcResult<v1::SimulateResponse> {
         let caller = caller(&request)?;
         answer(self.simulate(&caller, request.into_inner()).await)
     }
 
-    async fn list_snapshots(&self, request: Request<v1::ListSnapshotsRequest>) -> Reply<v1::ListSnapshotsResponse> {
+    async fn list_snapshots(&self, request: Request<v1::ListSnapshotsRequest>) -> GrpcResult<v1::ListSnapshotsResponse> {
         answer(self.snapshots(&request.into_inner().known).await)
     }
 }
 
 #[tonic::async_trait]
 impl OutputPolicy for KernelService {
-    async fn check_output(&self, request: Request<v1::CheckOutputRequest>) -> Reply<v1::CheckOutputResponse> {
+    async fn check_output(&self, request: Request<v1::CheckOutputRequest>) -> GrpcResult<v1::CheckOutputResponse> {
         let caller = caller(&request)?;
         let v1::CheckOutputRequest { subject, result_json } = request.into_inner();
         let verdict = match content(subject, &result_json, &caller) {

@@ -1,10 +1,11 @@
 //! Lists and replays: filters off the wire, pages onto it.
 
+use lockgate_api::{ToWire, known_priority, known_state};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::{ApiError, Engine, ReplayRequest};
 use lockgate_ports::{DeadLetterQuery, JobQuery};
-use lockgate_proto::{known_priority, known_state, v1};
+use lockgate_proto::v1;
 
 use crate::queries::{self, PAGE_DEFAULT};
 
@@ -25,7 +26,7 @@ pub(super) async fn jobs(
     let listing = engine.jobs(&caller, query).await?;
     let defaults = engine.defaults();
     Ok(v1::ListJobsResponse {
-        jobs: listing.items.iter().map(|job| lockgate_proto::job(job, &defaults)).collect(),
+        jobs: listing.items.iter().map(|job| lockgate_api::job(job, &defaults)).collect(),
         next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
     })
 }
@@ -39,7 +40,7 @@ pub(super) async fn dead_letters(
     let cursor = queries::cursor(&request.cursor).map_err(invalid)?;
     let listing = engine.dead_letters(&caller, DeadLetterQuery { cursor, limit: page(request.limit), ..filter }).await?;
     Ok(v1::ListDeadLettersResponse {
-        dead_letters: listing.items.iter().map(v1::DeadLetter::from).collect(),
+        dead_letters: listing.items.iter().map(ToWire::to_wire).collect(),
         next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
     })
 }

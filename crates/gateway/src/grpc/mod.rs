@@ -42,11 +42,11 @@ use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Error as ReflectionError;
 
-use crate::auth::Refusal;
-use crate::calls::{SentLate, Unanswered};
+use crate::auth::AuthRefusal;
+use crate::calls::{CallRefusal, SentLate};
 use crate::follow::{Followed, follow};
-use crate::hosts::Stranger;
-use crate::{Doors, REQUEST_BYTES_MAX, Shared, errors, tenant};
+use crate::hosts::HostRefusal;
+use crate::{ApiSurface, REQUEST_BYTES_MAX, ServiceContext, errors, tenant};
 
 pub(crate) use scheduler::submit_many;
 
@@ -55,48 +55,48 @@ const SMALL_BYTES_MAX: usize = 64 * 1024;
 /// What strangers may send: the name of a service.
 const HEALTH_BYTES_MAX: usize = 1024;
 
-type Reply<T> = Result<tonic::Response<T>, tonic::Status>;
+type GrpcResult<T> = Result<tonic::Response<T>, tonic::Status>;
 /// An answer that goes on.
-type Told<M> = Pin<Box<dyn Stream<Item = Result<M, tonic::Status>> + Send>>;
+type ResponseStream<M> = Pin<Box<dyn Stream<Item = Result<M, tonic::Status>> + Send>>;
 
 /// Clients' calls.
-struct SchedulerService(Shared);
+struct SchedulerService(ServiceContext);
 
 /// Workers' streams.
-struct WorkerService(Shared);
+struct WorkerService(ServiceContext);
 
 /// People's answers.
-struct ApprovalsService(Shared);
+struct ApprovalsService(ServiceContext);
 
 /// Where jobs run.
-struct PoolsService(Shared);
+struct PoolsService(ServiceContext);
 
 /// Workflows.
-struct OrchestratorService(Shared);
+struct OrchestratorService(ServiceContext);
 
 /// What starts by itself.
-struct SchedulesService(Shared);
+struct SchedulesService(ServiceContext);
 
 /// Credentials.
-struct AccessService(Shared);
+struct AccessService(ServiceContext);
 
 /// Policies and their records.
-struct AdminService(Shared);
+struct AdminService(ServiceContext);
 
 /// What autoscalers ask.
-struct ScalerService(Shared);
+struct ScalerService(ServiceContext);
 
 /// How the process is.
-struct MonitorService(Shared);
+struct MonitorService(ServiceContext);
 
 /// Verdicts, on jobs and on results.
-struct KernelService(Shared);
+struct KernelService(ServiceContext);
 
 /// The services, and the one who says how they are.
-pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), ReflectionError> {
+pub(crate) async fn router(shared: &ServiceContext) -> Result<(Router, HealthReporter), ReflectionError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
     let health_service = health_service.max_decoding_message_size(HEALTH_BYTES_MAX);
-    health::report(&reporter, shared.settings.doors, true).await;
+    health::report(&reporter, shared.settings.surface, true).await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -104,7 +104,7 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
         .max_decoding_message_size(SMALL_BYTES_MAX);
     let (limit, small) = (REQUEST_BYTES_MAX, SMALL_BYTES_MAX);
     let mut routes = Routes::builder();
-    if shared.settings.doors == Doors::All {
+    if shared.settings.surface == ApiSurface::All {
         routes
             .add_service(SchedulerServer::new(SchedulerService(shared.clone())).max_decoding_message_size(limit))
             .add_service(WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(limit))
@@ -114,7 +114,7 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
             .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit))
             .add_service(ExternalScalerServer::new(ScalerService(shared.clone())).max_decoding_message_size(small));
     }
-    if shared.settings.doors != Doors::Health {
+    if shared.settings.surface != ApiSurface::Health {
         routes
             .add_service(AccessServer::new(AccessService(shared.clone())).max_decoding_message_size(small))
             .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))
@@ -127,21 +127,21 @@ pub(crate) async fn router(shared: &Shared) -> Result<(Router, HealthReporter), 
     Ok((routes.into_axum_router(), reporter))
 }
 
-/// Why somebody is not let in.
-pub(crate) fn refused(refusal: &Refusal) -> http::Response<Body> {
+/// The answer to a failed authentication.
+pub(crate) fn refused(refusal: &AuthRefusal) -> http::Response<Body> {
     errors::refused(refusal).into_http()
 }
 
-pub(crate) fn turned_away(stranger: Stranger) -> http::Response<Body> {
+pub(crate) fn turned_away(stranger: HostRefusal) -> http::Response<Body> {
     tonic::Status::permission_denied(stranger.as_str()).into_http()
 }
 
 /// Why there is no answer.
-pub(crate) fn unanswered(why: Unanswered) -> http::Response<Body> {
+pub(crate) fn unanswered(why: CallRefusal) -> http::Response<Body> {
     let code = match why {
-        Unanswered::Crowded | Unanswered::OwnShare => Code::ResourceExhausted,
-        Unanswered::Late => Code::DeadlineExceeded,
-        Unanswered::NoTime => Code::InvalidArgument,
+        CallRefusal::Crowded | CallRefusal::OwnShare => Code::ResourceExhausted,
+        CallRefusal::Late => Code::DeadlineExceeded,
+        CallRefusal::BadTimeoutHeader => Code::InvalidArgument,
     };
     errors::told(code, why.code(), why.text(), why.retry_after()).into_http()
 }
@@ -152,12 +152,16 @@ pub(crate) fn sent_late() -> BoxError {
 }
 
 /// Turns the engine's answer into gRPC's.
-fn answer<T>(result: Result<T, ApiError>) -> Reply<T> {
+fn answer<T>(result: Result<T, ApiError>) -> GrpcResult<T> {
     result.map(tonic::Response::new).map_err(|error| errors::status(&error))
 }
 
-/// What somebody follows, in gRPC's words.
-fn told<W: Followed, M>(watch: W, closing: CancellationToken, message: impl Fn(W::Item) -> M + Send + 'static) -> Told<M> {
+/// A followed resource as a gRPC stream.
+fn told<W: Followed, M>(
+    watch: W,
+    closing: CancellationToken,
+    message: impl Fn(W::Item) -> M + Send + 'static,
+) -> ResponseStream<M> {
     Box::pin(follow(watch, closing).map(move |item| item.map(&message).map_err(|error| errors::status(&error))))
 }
 

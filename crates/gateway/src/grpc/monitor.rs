@@ -5,18 +5,18 @@ use lockgate_proto::v1;
 use lockgate_proto::v1::monitor_server::Monitor;
 use tonic::{Request, Response};
 
-use super::{MonitorService, Reply, convert};
+use super::{GrpcResult, MonitorService, convert};
 use crate::health;
 
 #[tonic::async_trait]
 impl Monitor for MonitorService {
-    async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Reply<v1::Health> {
+    async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> GrpcResult<v1::Health> {
         Ok(Response::new(health(&self.0.engine.health().await)))
     }
 }
 
 fn health(view: &HealthView) -> v1::Health {
-    let finding = |finding: &lockgate_engine::Finding| v1::HealthFinding {
+    let finding = |finding: &lockgate_engine::HealthProblem| v1::HealthFinding {
         code: finding.trouble.code().to_owned(),
         serious: finding.trouble.is_serious(),
         detail: finding.detail.clone(),

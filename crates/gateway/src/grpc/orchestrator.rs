@@ -2,26 +2,27 @@
 
 use std::sync::Arc;
 
+use lockgate_api::{known_run_state, percent, run_changes, run_head, run_whole};
 use lockgate_core::dag::{Dag, Run};
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{ApiError, DagView, RunOrder, StartRun};
 use lockgate_ports::RunQuery;
+use lockgate_proto::v1;
 use lockgate_proto::v1::orchestrator_server::Orchestrator;
-use lockgate_proto::{known_run_state, percent, run_changes, run_head, run_whole, v1};
 use serde_json::{Map, Value};
 use tonic::Request;
 
 use super::lists::{invalid, page, present};
-use super::{OrchestratorService, Reply, Told, answer, caller, told};
+use super::{GrpcResult, OrchestratorService, ResponseStream, answer, caller, told};
 use crate::dags::{self, FILE};
 use crate::{errors, queries};
 
 #[tonic::async_trait]
 impl Orchestrator for OrchestratorService {
-    type WatchDAGRunStream = Told<v1::DagEvent>;
+    type WatchDAGRunStream = ResponseStream<v1::DagEvent>;
 
-    async fn put_dag(&self, request: Request<v1::PutDagRequest>) -> Reply<v1::PutDagResponse> {
+    async fn put_dag(&self, request: Request<v1::PutDagRequest>) -> GrpcResult<v1::PutDagResponse> {
         let caller = caller(&request)?;
         let v1::PutDagRequest { file, text } = request.into_inner();
         let file = present(file).unwrap_or_else(|| FILE.to_owned());
@@ -34,36 +35,36 @@ impl Orchestrator for OrchestratorService {
         }))
     }
 
-    async fn list_da_gs(&self, request: Request<v1::ListDaGsRequest>) -> Reply<v1::ListDaGsResponse> {
+    async fn list_da_gs(&self, request: Request<v1::ListDaGsRequest>) -> GrpcResult<v1::ListDaGsResponse> {
         let caller = caller(&request)?;
         let known = self.0.engine.dags(&caller).await;
         let brief = |view: &DagView| v1::Dag { text: String::new(), ..dag(view) };
         answer(known.map(|known| v1::ListDaGsResponse { dags: known.iter().map(brief).collect() }))
     }
 
-    async fn get_dag(&self, request: Request<v1::GetDagRequest>) -> Reply<v1::Dag> {
+    async fn get_dag(&self, request: Request<v1::GetDagRequest>) -> GrpcResult<v1::Dag> {
         let caller = caller(&request)?;
         let v1::GetDagRequest { name, version } = request.into_inner();
         answer(self.0.engine.dag(&caller, &name, version).await.map(|view| dag(&view)))
     }
 
-    async fn start_dag(&self, request: Request<v1::StartDagRequest>) -> Reply<v1::StartDagResponse> {
+    async fn start_dag(&self, request: Request<v1::StartDagRequest>) -> GrpcResult<v1::StartDagResponse> {
         let caller = caller(&request)?;
         answer(self.start(&caller, request.into_inner()).await)
     }
 
-    async fn get_dag_run(&self, request: Request<v1::GetDagRunRequest>) -> Reply<v1::DagRun> {
+    async fn get_dag_run(&self, request: Request<v1::GetDagRunRequest>) -> GrpcResult<v1::DagRun> {
         let caller = caller(&request)?;
         let id = RunId::from(request.into_inner().run_id);
         answer(self.0.engine.run_view(&caller, &id).await.map(|view| run_whole(&view.run, &view.dag)))
     }
 
-    async fn list_dag_runs(&self, request: Request<v1::ListDagRunsRequest>) -> Reply<v1::ListDagRunsResponse> {
+    async fn list_dag_runs(&self, request: Request<v1::ListDagRunsRequest>) -> GrpcResult<v1::ListDagRunsResponse> {
         let caller = caller(&request)?;
         answer(self.list(caller, request.into_inner()).await)
     }
 
-    async fn watch_dag_run(&self, request: Request<v1::WatchDagRunRequest>) -> Reply<Self::WatchDAGRunStream> {
+    async fn watch_dag_run(&self, request: Request<v1::WatchDagRunRequest>) -> GrpcResult<Self::WatchDAGRunStream> {
         let caller = caller(&request)?;
         let v1::WatchDagRunRequest { run_id, after } = request.into_inner();
         let watch = self.0.engine.watch_run(&caller, &run_id.into(), after).await;
@@ -72,30 +73,30 @@ impl Orchestrator for OrchestratorService {
         answer(watch.map(|watch| told(watch, self.0.closing.clone(), event)))
     }
 
-    async fn cancel_dag(&self, request: Request<v1::CancelDagRequest>) -> Reply<v1::DagRun> {
+    async fn cancel_dag(&self, request: Request<v1::CancelDagRequest>) -> GrpcResult<v1::DagRun> {
         let caller = caller(&request)?;
         let v1::CancelDagRequest { run_id, reason, compensate } = request.into_inner();
         self.order(&caller, run_id, RunOrder::Cancel { compensate, note: present(reason).map(Into::into) }).await
     }
 
-    async fn pause_dag(&self, request: Request<v1::PauseDagRequest>) -> Reply<v1::DagRun> {
+    async fn pause_dag(&self, request: Request<v1::PauseDagRequest>) -> GrpcResult<v1::DagRun> {
         let caller = caller(&request)?;
         self.order(&caller, request.into_inner().run_id, RunOrder::Pause).await
     }
 
-    async fn resume_dag(&self, request: Request<v1::ResumeDagRequest>) -> Reply<v1::DagRun> {
+    async fn resume_dag(&self, request: Request<v1::ResumeDagRequest>) -> GrpcResult<v1::DagRun> {
         let caller = caller(&request)?;
         self.order(&caller, request.into_inner().run_id, RunOrder::Resume).await
     }
 
-    async fn rerun_dag(&self, request: Request<v1::RerunDagRequest>) -> Reply<v1::DagRun> {
+    async fn rerun_dag(&self, request: Request<v1::RerunDagRequest>) -> GrpcResult<v1::DagRun> {
         let caller = caller(&request)?;
         let v1::RerunDagRequest { run_id, from, params_json, fresh } = request.into_inner();
         let params = map(&params_json).map_err(|error| errors::status(&error))?;
         self.order(&caller, run_id, RunOrder::Rerun { from, params, fresh }).await
     }
 
-    async fn resolve_compensation(&self, request: Request<v1::ResolveCompensationRequest>) -> Reply<v1::DagRun> {
+    async fn resolve_compensation(&self, request: Request<v1::ResolveCompensationRequest>) -> GrpcResult<v1::DagRun> {
         let caller = caller(&request)?;
         let v1::ResolveCompensationRequest { run_id, node, item, retry } = request.into_inner();
         self.order(&caller, run_id, dags::resolve(node, item, retry)).await
@@ -136,7 +137,7 @@ impl OrchestratorService {
         })
     }
 
-    async fn order(&self, caller: &Caller, run: String, order: RunOrder) -> Reply<v1::DagRun> {
+    async fn order(&self, caller: &Caller, run: String, order: RunOrder) -> GrpcResult<v1::DagRun> {
         answer(self.0.engine.order_run(caller, &RunId::from(run), order).await.map(|head| run_head(&head)))
     }
 }

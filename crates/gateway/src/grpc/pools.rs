@@ -10,41 +10,41 @@ use lockgate_proto::v1::pools_server::Pools;
 use tonic::Request;
 
 use super::lists::present;
-use super::{PoolsService, Reply, answer, caller};
+use super::{GrpcResult, PoolsService, answer, caller};
 use crate::configs;
 
 #[tonic::async_trait]
 impl Pools for PoolsService {
-    async fn list_pools(&self, _: Request<v1::ListPoolsRequest>) -> Reply<v1::ListPoolsResponse> {
+    async fn list_pools(&self, _: Request<v1::ListPoolsRequest>) -> GrpcResult<v1::ListPoolsResponse> {
         answer(self.list_all().await)
     }
 
-    async fn set_pool_state(&self, request: Request<v1::SetPoolStateRequest>) -> Reply<v1::SetPoolStateResponse> {
+    async fn set_pool_state(&self, request: Request<v1::SetPoolStateRequest>) -> GrpcResult<v1::SetPoolStateResponse> {
         let caller = caller(&request)?;
         answer(self.set_state(&caller, request.into_inner()).await)
     }
 
-    async fn drain_worker(&self, request: Request<v1::DrainWorkerRequest>) -> Reply<v1::DrainWorkerResponse> {
+    async fn drain_worker(&self, request: Request<v1::DrainWorkerRequest>) -> GrpcResult<v1::DrainWorkerResponse> {
         let caller = caller(&request)?;
         let drained = self.0.engine.drain_worker(&caller, &request.into_inner().worker_id.into()).await;
         answer(drained.map(|sessions| v1::DrainWorkerResponse { sessions: u32::try_from(sessions).unwrap_or(u32::MAX) }))
     }
 
-    async fn activate_config(&self, request: Request<v1::ActivateConfigRequest>) -> Reply<v1::ActivateConfigResponse> {
+    async fn activate_config(&self, request: Request<v1::ActivateConfigRequest>) -> GrpcResult<v1::ActivateConfigResponse> {
         let caller = caller(&request)?;
         answer(self.activate(&caller, request.into_inner()).await)
     }
 
-    async fn roll_back_config(&self, request: Request<v1::RollBackConfigRequest>) -> Reply<v1::ActivateConfigResponse> {
+    async fn roll_back_config(&self, request: Request<v1::RollBackConfigRequest>) -> GrpcResult<v1::ActivateConfigResponse> {
         let caller = caller(&request)?;
         answer(self.roll_back(&caller, &request.into_inner()).await)
     }
 
-    async fn get_config(&self, request: Request<v1::GetConfigRequest>) -> Reply<v1::Config> {
+    async fn get_config(&self, request: Request<v1::GetConfigRequest>) -> GrpcResult<v1::Config> {
         answer(self.get(&request.into_inner()).await)
     }
 
-    async fn list_configs(&self, request: Request<v1::ListConfigsRequest>) -> Reply<v1::ListConfigsResponse> {
+    async fn list_configs(&self, request: Request<v1::ListConfigsRequest>) -> GrpcResult<v1::ListConfigsResponse> {
         answer(self.list(request.into_inner().kind()).await)
     }
 }

@@ -16,14 +16,14 @@ use lockgate_proto::keda::{
 };
 use tonic::{Request, Status};
 
-use super::{Reply, ScalerService, answer};
+use super::{GrpcResult, ScalerService, answer};
 
 /// Of every metric name.
 const PREFIX: &str = "lockgate";
 
 /// What a ScaledObject asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
+struct ScalerTarget {
     pool: PoolName,
     /// Jobs that wait, for each replica.
     waiting: u64,
@@ -31,7 +31,7 @@ struct Asked {
     rest: u64,
 }
 
-impl Asked {
+impl ScalerTarget {
     fn read(metadata: &HashMap<String, String>) -> Result<Self, ApiError> {
         let mut errors = Vec::new();
         let mut number = |name: &str, default: u64, least: u64| match metadata.get(name) {
@@ -76,7 +76,7 @@ impl Asked {
         }
     }
 
-    /// Work that is under way keeps a pool awake: whoever does it must not be taken away, whichever process gave it to them.
+    /// Work that is under way keeps a pool awake: its workers must not be scaled away, whichever process dispatched it.
     const fn is_active(&self, level: &PoolLevel) -> bool {
         level.waiting > self.rest || level.busy > 0 || level.busy_elsewhere > 0
     }
@@ -86,8 +86,8 @@ impl Asked {
 impl ExternalScaler for ScalerService {
     type StreamIsActiveStream = Pin<Box<dyn Stream<Item = Result<IsActiveResponse, Status>> + Send>>;
 
-    async fn is_active(&self, request: Request<ScaledObjectRef>) -> Reply<IsActiveResponse> {
-        let active = Asked::read(&request.into_inner().scaler_metadata).and_then(|asked| {
+    async fn is_active(&self, request: Request<ScaledObjectRef>) -> GrpcResult<IsActiveResponse> {
+        let active = ScalerTarget::read(&request.into_inner().scaler_metadata).and_then(|asked| {
             let level = asked.level(&self.0.engine.pool_levels().borrow())?;
             Ok(IsActiveResponse { result: asked.is_active(&level) })
         });
@@ -95,9 +95,9 @@ impl ExternalScaler for ScalerService {
     }
 
     /// At once, and whenever it changes.
-    async fn stream_is_active(&self, request: Request<ScaledObjectRef>) -> Reply<Self::StreamIsActiveStream> {
+    async fn stream_is_active(&self, request: Request<ScaledObjectRef>) -> GrpcResult<Self::StreamIsActiveStream> {
         let (levels, closing) = (self.0.engine.pool_levels(), self.0.closing.clone());
-        let state = Asked::read(&request.into_inner().scaler_metadata).map(|asked| (asked, levels, closing, None));
+        let state = ScalerTarget::read(&request.into_inner().scaler_metadata).map(|asked| (asked, levels, closing, None));
         answer(state.map(|state| {
             let stream = futures::stream::unfold(state, |(asked, mut levels, closing, told)| async move {
                 loop {
@@ -113,8 +113,8 @@ impl ExternalScaler for ScalerService {
         }))
     }
 
-    async fn get_metric_spec(&self, request: Request<ScaledObjectRef>) -> Reply<GetMetricSpecResponse> {
-        let spec = Asked::read(&request.into_inner().scaler_metadata).map(|asked| MetricSpec {
+    async fn get_metric_spec(&self, request: Request<ScaledObjectRef>) -> GrpcResult<GetMetricSpecResponse> {
+        let spec = ScalerTarget::read(&request.into_inner().scaler_metadata).map(|asked| MetricSpec {
             metric_name: asked.metric(),
             target_size: i64::try_from(asked.waiting).unwrap_or(i64::MAX),
             target_size_float: float(asked.waiting),
@@ -122,9 +122,9 @@ impl ExternalScaler for ScalerService {
         answer(spec.map(|spec| GetMetricSpecResponse { metric_specs: vec![spec] }))
     }
 
-    async fn get_metrics(&self, request: Request<GetMetricsRequest>) -> Reply<GetMetricsResponse> {
+    async fn get_metrics(&self, request: Request<GetMetricsRequest>) -> GrpcResult<GetMetricsResponse> {
         let GetMetricsRequest { scaled_object_ref, metric_name } = request.into_inner();
-        let value = Asked::read(&scaled_object_ref.unwrap_or_default().scaler_metadata).and_then(|asked| {
+        let value = ScalerTarget::read(&scaled_object_ref.unwrap_or_default().scaler_metadata).and_then(|asked| {
             let level = asked.level(&self.0.engine.pool_levels().borrow())?;
             let value = i64::try_from(level.waiting).unwrap_or(i64::MAX);
             Ok(MetricValue { metric_name, metric_value: value, metric_value_float: float(level.waiting) })
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Asked, ApiError> {
-        Asked::read(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    fn read(pairs: &[(&str, &str)]) -> Result<ScalerTarget, ApiError> {
+        ScalerTarget::read(&pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
     fn fields(pairs: &[(&str, &str)]) -> Vec<String> {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_read_and_mistakes_are_named() {
         let asked = read(&[("pool", "cpu"), ("scalerAddress", "gate:8080")]).expect("good");
-        assert_eq!(asked, Asked { pool: "cpu".into(), waiting: 100, rest: 0 });
+        assert_eq!(asked, ScalerTarget { pool: "cpu".into(), waiting: 100, rest: 0 });
         assert_eq!(asked.metric(), "lockgate-cpu-waiting");
         assert_eq!(read(&[("pool", "cpu"), ("waitingPerReplica", "7")]).expect("good").waiting, 7);
         assert_eq!(fields(&[]), ["pool"]);
@@ -169,7 +169,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_nobody_could_look_at_lately_is_not_told() {
-        let asked = Asked { pool: "cpu".into(), waiting: 1, rest: 0 };
+        let asked = ScalerTarget { pool: "cpu".into(), waiting: 1, rest: 0 };
         let level = PoolLevel { waiting: 7, ..PoolLevel::default() };
         let levels = PoolLevels::looked_at_now([(asked.pool.clone(), level)].into());
         assert_eq!(asked.level(&levels).expect("a moment ago").waiting, 7);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_pool_is_awake_while_something_waits_or_runs() {
-        let asked = Asked { pool: "cpu".into(), waiting: 1, rest: 2 };
+        let asked = ScalerTarget { pool: "cpu".into(), waiting: 1, rest: 2 };
         let level = |waiting, busy| PoolLevel { waiting, busy, ..PoolLevel::default() };
         assert!(!asked.is_active(&level(2, 0)) && asked.is_active(&level(3, 0)) && asked.is_active(&level(0, 1)));
         assert!(asked.is_active(&PoolLevel { busy_elsewhere: 1, ..PoolLevel::default() }));

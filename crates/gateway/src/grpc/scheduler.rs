@@ -1,72 +1,73 @@
 //! The `Scheduler` service.
 
+use lockgate_api::{ToWire, new_job};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{ApiError, Engine, Submitted};
+use lockgate_proto::v1;
 use lockgate_proto::v1::scheduler_server::Scheduler;
 use lockgate_proto::v1::submit_jobs_response::{Item, item};
-use lockgate_proto::{new_job, v1};
 use tonic::{Request, Response};
 
-use super::{Reply, SchedulerService, Told, answer, caller, convert, lists, told};
+use super::{GrpcResult, ResponseStream, SchedulerService, answer, caller, convert, lists, told};
 use crate::{errors, submit};
 
 #[tonic::async_trait]
 impl Scheduler for SchedulerService {
-    type WatchJobStream = Told<v1::WatchJobResponse>;
-    type WatchJobLogsStream = Told<v1::WatchJobLogsResponse>;
+    type WatchJobStream = ResponseStream<v1::WatchJobResponse>;
+    type WatchJobLogsStream = ResponseStream<v1::WatchJobLogsResponse>;
 
-    async fn submit_job(&self, request: Request<v1::SubmitJobRequest>) -> Reply<v1::SubmitJobResponse> {
+    async fn submit_job(&self, request: Request<v1::SubmitJobRequest>) -> GrpcResult<v1::SubmitJobResponse> {
         let caller = caller(&request)?;
         answer(self.submit_one(&caller, request.into_inner()).await)
     }
 
-    async fn submit_jobs(&self, request: Request<v1::SubmitJobsRequest>) -> Reply<v1::SubmitJobsResponse> {
+    async fn submit_jobs(&self, request: Request<v1::SubmitJobsRequest>) -> GrpcResult<v1::SubmitJobsResponse> {
         let caller = caller(&request)?;
         answer(submit_many(&self.0.engine, self.0.settings.ack, &caller, request.into_inner().jobs).await)
     }
 
-    async fn get_job(&self, request: Request<v1::GetJobRequest>) -> Reply<v1::Job> {
+    async fn get_job(&self, request: Request<v1::GetJobRequest>) -> GrpcResult<v1::Job> {
         let caller = caller(&request)?;
         let id = JobId::from(request.into_inner().job_id);
         let found = self.0.engine.job(&caller, &id).await;
         answer(found.map(|view| convert::job_view(&view, &self.0.engine.defaults())))
     }
 
-    async fn list_jobs(&self, request: Request<v1::ListJobsRequest>) -> Reply<v1::ListJobsResponse> {
+    async fn list_jobs(&self, request: Request<v1::ListJobsRequest>) -> GrpcResult<v1::ListJobsResponse> {
         let caller = caller(&request)?;
         answer(lists::jobs(&self.0.engine, caller, request.into_inner()).await)
     }
 
-    async fn watch_job(&self, request: Request<v1::WatchJobRequest>) -> Reply<Self::WatchJobStream> {
+    async fn watch_job(&self, request: Request<v1::WatchJobRequest>) -> GrpcResult<Self::WatchJobStream> {
         let caller = caller(&request)?;
         let v1::WatchJobRequest { job_id, after } = request.into_inner();
         let watch = self.0.engine.watch(&caller, &job_id.into(), after).await;
         answer(watch.map(|watch| told(watch, self.0.closing.clone(), |item| convert::watch_item(&item))))
     }
 
-    async fn cancel_job(&self, request: Request<v1::CancelJobRequest>) -> Reply<v1::CancelJobResponse> {
+    async fn cancel_job(&self, request: Request<v1::CancelJobRequest>) -> GrpcResult<v1::CancelJobResponse> {
         let caller = caller(&request)?;
         let v1::CancelJobRequest { job_id, reason } = request.into_inner();
         let note = if reason.is_empty() { None } else { Some(reason.into()) };
         let cancelled = self.0.engine.cancel(&caller, &job_id.into(), note).await;
-        answer(cancelled.map(|state| v1::CancelJobResponse { state: v1::JobState::from(state).into() }))
+        answer(cancelled.map(|state| v1::CancelJobResponse { state: state.to_wire().into() }))
     }
 
-    async fn explain_job(&self, request: Request<v1::ExplainJobRequest>) -> Reply<v1::ExplainJobResponse> {
+    async fn explain_job(&self, request: Request<v1::ExplainJobRequest>) -> GrpcResult<v1::ExplainJobResponse> {
         let caller = caller(&request)?;
         let why = self.0.engine.why(&caller, &request.into_inner().job_id.into()).await;
         answer(why.map(convert::why))
     }
 
-    async fn get_job_logs(&self, request: Request<v1::GetJobLogsRequest>) -> Reply<v1::GetJobLogsResponse> {
+    async fn get_job_logs(&self, request: Request<v1::GetJobLogsRequest>) -> GrpcResult<v1::GetJobLogsResponse> {
         let caller = caller(&request)?;
         let v1::GetJobLogsRequest { job_id, after } = request.into_inner();
         let lines = self.0.engine.logs(&caller, &job_id.into(), after).await;
         answer(lines.map(|lines| v1::GetJobLogsResponse { lines: lines.iter().map(convert::log_line).collect() }))
     }
 
-    async fn watch_job_logs(&self, request: Request<v1::WatchJobLogsRequest>) -> Reply<Self::WatchJobLogsStream> {
+    async fn watch_job_logs(&self, request: Request<v1::WatchJobLogsRequest>) -> GrpcResult<Self::WatchJobLogsStream> {
         let caller = caller(&request)?;
         let v1::WatchJobLogsRequest { job_id, after } = request.into_inner();
         let watch = self.0.engine.watch_logs(&caller, &job_id.into(), after).await;
@@ -74,7 +75,10 @@ impl Scheduler for SchedulerService {
         answer(watch.map(|watch| told(watch, self.0.closing.clone(), message)))
     }
 
-    async fn list_dead_letters(&self, request: Request<v1::ListDeadLettersRequest>) -> Reply<v1::ListDeadLettersResponse> {
+    async fn list_dead_letters(
+        &self,
+        request: Request<v1::ListDeadLettersRequest>,
+    ) -> GrpcResult<v1::ListDeadLettersResponse> {
         let caller = caller(&request)?;
         answer(lists::dead_letters(&self.0.engine, caller, request.into_inner()).await)
     }
@@ -82,17 +86,17 @@ impl Scheduler for SchedulerService {
     async fn replay_dead_letters(
         &self,
         request: Request<v1::ReplayDeadLettersRequest>,
-    ) -> Reply<v1::ReplayDeadLettersResponse> {
+    ) -> GrpcResult<v1::ReplayDeadLettersResponse> {
         let caller = caller(&request)?;
         answer(lists::replay(&self.0.engine, caller, request.into_inner()).await)
     }
 
-    async fn list_workers(&self, _: Request<v1::ListWorkersRequest>) -> Reply<v1::ListWorkersResponse> {
+    async fn list_workers(&self, _: Request<v1::ListWorkersRequest>) -> GrpcResult<v1::ListWorkersResponse> {
         let workers = self.0.engine.workers().iter().map(convert::worker).collect();
         Ok(Response::new(v1::ListWorkersResponse { workers }))
     }
 
-    async fn list_queues(&self, _: Request<v1::ListQueuesRequest>) -> Reply<v1::ListQueuesResponse> {
+    async fn list_queues(&self, _: Request<v1::ListQueuesRequest>) -> GrpcResult<v1::ListQueuesResponse> {
         answer(self.0.engine.queues().await.map(convert::queues))
     }
 }
@@ -108,7 +112,7 @@ impl SchedulerService {
     }
 }
 
-/// The same for calls and for letters.
+/// Shared by gRPC SubmitJobs and the NATS ingress.
 pub(crate) async fn submit_many(
     engine: &Engine,
     ack: &str,
@@ -137,7 +141,7 @@ pub(super) fn answered(answers: Vec<Result<Submitted, ApiError>>, ack: &str) -> 
 fn accepted(submitted: &Submitted, ack: &str) -> v1::SubmitJobResponse {
     v1::SubmitJobResponse {
         job_id: submitted.job_id.to_string(),
-        state: v1::JobState::from(submitted.state).into(),
+        state: submitted.state.to_wire().into(),
         ack: ack.to_owned(),
         existing: submitted.existing,
     }

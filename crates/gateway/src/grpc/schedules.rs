@@ -8,13 +8,13 @@ use lockgate_proto::v1::schedules_server::Schedules;
 use tonic::Request;
 
 use super::lists::{invalid, page, present};
-use super::{Reply, SchedulesService, answer, caller};
+use super::{GrpcResult, SchedulesService, answer, caller};
 use crate::queries;
 use crate::schedules::{FILE, change, rhythm, work};
 
 #[tonic::async_trait]
 impl Schedules for SchedulesService {
-    async fn put_schedules(&self, request: Request<v1::PutSchedulesRequest>) -> Reply<v1::PutSchedulesResponse> {
+    async fn put_schedules(&self, request: Request<v1::PutSchedulesRequest>) -> GrpcResult<v1::PutSchedulesResponse> {
         let caller = caller(&request)?;
         let v1::PutSchedulesRequest { file, text } = request.into_inner();
         let file = present(file).unwrap_or_else(|| FILE.to_owned());
@@ -27,7 +27,7 @@ impl Schedules for SchedulesService {
         answer(applied.map(|all| v1::PutSchedulesResponse { schedules: all.into_iter().map(wire).collect() }))
     }
 
-    async fn list_schedules(&self, request: Request<v1::ListSchedulesRequest>) -> Reply<v1::ListSchedulesResponse> {
+    async fn list_schedules(&self, request: Request<v1::ListSchedulesRequest>) -> GrpcResult<v1::ListSchedulesResponse> {
         let caller = caller(&request)?;
         let v1::ListSchedulesRequest { after, limit } = request.into_inner();
         let limit = page(limit);
@@ -38,42 +38,45 @@ impl Schedules for SchedulesService {
         }))
     }
 
-    async fn get_schedule(&self, request: Request<v1::GetScheduleRequest>) -> Reply<v1::Schedule> {
+    async fn get_schedule(&self, request: Request<v1::GetScheduleRequest>) -> GrpcResult<v1::Schedule> {
         let caller = caller(&request)?;
         let found = self.0.engine.schedule(&caller, &request.into_inner().name).await;
         answer(found.map(|view| schedule(&view)))
     }
 
-    async fn list_slots(&self, request: Request<v1::ListSlotsRequest>) -> Reply<v1::ListSlotsResponse> {
+    async fn list_slots(&self, request: Request<v1::ListSlotsRequest>) -> GrpcResult<v1::ListSlotsResponse> {
         let caller = caller(&request)?;
         answer(self.slots(&caller, request.into_inner()).await)
     }
 
-    async fn pause_schedule(&self, request: Request<v1::PauseScheduleRequest>) -> Reply<v1::Schedule> {
+    async fn pause_schedule(&self, request: Request<v1::PauseScheduleRequest>) -> GrpcResult<v1::Schedule> {
         let caller = caller(&request)?;
         let paused = self.0.engine.pause_schedule(&caller, &request.into_inner().name).await;
         answer(paused.map(|view| schedule(&view)))
     }
 
-    async fn resume_schedule(&self, request: Request<v1::ResumeScheduleRequest>) -> Reply<v1::Schedule> {
+    async fn resume_schedule(&self, request: Request<v1::ResumeScheduleRequest>) -> GrpcResult<v1::Schedule> {
         let caller = caller(&request)?;
         let resumed = self.0.engine.resume_schedule(&caller, &request.into_inner().name).await;
         answer(resumed.map(|view| schedule(&view)))
     }
 
-    async fn remove_schedule(&self, request: Request<v1::RemoveScheduleRequest>) -> Reply<v1::RemoveScheduleResponse> {
+    async fn remove_schedule(&self, request: Request<v1::RemoveScheduleRequest>) -> GrpcResult<v1::RemoveScheduleResponse> {
         let caller = caller(&request)?;
         let removed = self.0.engine.remove_schedule(&caller, &request.into_inner().name).await;
         answer(removed.map(|()| v1::RemoveScheduleResponse {}))
     }
 
-    async fn trigger_schedule(&self, request: Request<v1::TriggerScheduleRequest>) -> Reply<v1::Slot> {
+    async fn trigger_schedule(&self, request: Request<v1::TriggerScheduleRequest>) -> GrpcResult<v1::Slot> {
         let caller = caller(&request)?;
         let triggered = self.0.engine.trigger_schedule(&caller, &request.into_inner().name).await;
         answer(triggered.map(|fresh| slot(&fresh)))
     }
 
-    async fn backfill_schedule(&self, request: Request<v1::BackfillScheduleRequest>) -> Reply<v1::BackfillScheduleResponse> {
+    async fn backfill_schedule(
+        &self,
+        request: Request<v1::BackfillScheduleRequest>,
+    ) -> GrpcResult<v1::BackfillScheduleResponse> {
         let caller = caller(&request)?;
         let v1::BackfillScheduleRequest { name, from_ms, to_ms, concurrency } = request.into_inner();
         let (from, to) = (Timestamp::from_millis(from_ms), Timestamp::from_millis(to_ms));
@@ -82,7 +85,7 @@ impl Schedules for SchedulesService {
         answer(begun.map(|id| v1::BackfillScheduleResponse { id: id.to_string() }))
     }
 
-    async fn cancel_backfill(&self, request: Request<v1::CancelBackfillRequest>) -> Reply<v1::CancelBackfillResponse> {
+    async fn cancel_backfill(&self, request: Request<v1::CancelBackfillRequest>) -> GrpcResult<v1::CancelBackfillResponse> {
         let caller = caller(&request)?;
         let v1::CancelBackfillRequest { name, id } = request.into_inner();
         let cancelled = self.0.engine.cancel_backfill(&caller, &name, &id).await;
@@ -138,12 +141,12 @@ fn backfill(backfill: &core::Backfill) -> v1::Backfill {
 
 fn slot(slot: &core::Slot) -> v1::Slot {
     let outcome = match slot.outcome {
-        core::Outcome::Due => v1::SlotOutcome::Due,
-        core::Outcome::Started => v1::SlotOutcome::Started,
-        core::Outcome::Queued => v1::SlotOutcome::Queued,
-        core::Outcome::Skipped => v1::SlotOutcome::Skipped,
-        core::Outcome::Missed => v1::SlotOutcome::Missed,
-        core::Outcome::Refused => v1::SlotOutcome::Refused,
+        core::SlotOutcome::Due => v1::SlotOutcome::Due,
+        core::SlotOutcome::Started => v1::SlotOutcome::Started,
+        core::SlotOutcome::Queued => v1::SlotOutcome::Queued,
+        core::SlotOutcome::Skipped => v1::SlotOutcome::Skipped,
+        core::SlotOutcome::Missed => v1::SlotOutcome::Missed,
+        core::SlotOutcome::Refused => v1::SlotOutcome::Refused,
     };
     let (job_id, run_id) = match &slot.target {
         Some(core::Target::Job(id)) => (id.to_string(), String::new()),

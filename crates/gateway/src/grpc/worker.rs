@@ -5,26 +5,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::{FutureExt, Stream, StreamExt};
+use lockgate_api::new_job;
 use lockgate_core::access::Identity;
 use lockgate_core::ids::JobSeq;
 use lockgate_engine::{ApiError, Attachment, FromWorker, Hello, ToWorker, Welcome};
 use lockgate_ports::{Clock, Cursor};
+use lockgate_proto::v1;
 use lockgate_proto::v1::worker_server::Worker;
-use lockgate_proto::{new_job, v1};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::scheduler::answered;
-use super::{Reply, WorkerService, answer, caller, convert, exchange};
-use crate::auth::{Admitted, Beside};
+use super::{GrpcResult, WorkerService, answer, caller, convert, exchange};
+use crate::auth::{Authenticated, Beside};
 use crate::{errors, queries, submit};
 
 /// What a worker that is refused asked for, on record.
 const ATTACH: &str = "/lockgate.v1.Worker/Attach";
 
-type Attached = (Attachment, Welcome, Receiver<ToWorker>);
+type AttachedStream = (Attachment, Welcome, Receiver<ToWorker>);
 
 /// Messages of the engine taken at once; they become one message on the wire.
 const DRAIN_MAX: usize = 1_024;
@@ -38,7 +39,7 @@ impl Worker for WorkerService {
     type AttachStream = Pin<Box<dyn Stream<Item = Result<v1::ServerMessage, Status>> + Send>>;
 
     async fn attach(&self, request: Request<Streaming<v1::WorkerMessage>>) -> Result<Response<Self::AttachStream>, Status> {
-        let identity = request.extensions().get::<Admitted>().map(|admitted| admitted.identity.clone());
+        let identity = request.extensions().get::<Authenticated>().map(|admitted| admitted.identity.clone());
         let mut inbound = request.into_inner();
         let hello = inbound.message().await?.and_then(|message| message.hello);
         let hello = hello.ok_or_else(|| refuse("hello", "must be the first message of a stream"))?;
@@ -48,9 +49,9 @@ impl Worker for WorkerService {
 
         let ended = self.0.closing.child_token();
         let (failed, failure) = oneshot::channel();
-        let reader = Reader { inbound, attachment, clock: self.0.clock.clone(), ended: ended.clone() };
+        let reader = StreamReader { inbound, attachment, clock: self.0.clock.clone(), ended: ended.clone() };
         tokio::spawn(reader.run(failed));
-        let writer = Writer {
+        let writer = StreamWriter {
             waiting,
             taken: Vec::new(),
             ready: VecDeque::new(),
@@ -66,7 +67,7 @@ impl Worker for WorkerService {
         Ok(response)
     }
 
-    async fn submit_children(&self, request: Request<v1::SubmitChildrenRequest>) -> Reply<v1::SubmitJobsResponse> {
+    async fn submit_children(&self, request: Request<v1::SubmitChildrenRequest>) -> GrpcResult<v1::SubmitJobsResponse> {
         let caller = caller(&request)?;
         let v1::SubmitChildrenRequest { job_id, token, children } = request.into_inner();
         let children = children.into_iter().map(|child| (child.key, new_job(child.job.unwrap_or_default())));
@@ -74,7 +75,7 @@ impl Worker for WorkerService {
         answer(answers.map(|answers| answered(answers, self.0.settings.ack)))
     }
 
-    async fn list_children(&self, request: Request<v1::ListChildrenRequest>) -> Reply<v1::ListChildrenResponse> {
+    async fn list_children(&self, request: Request<v1::ListChildrenRequest>) -> GrpcResult<v1::ListChildrenResponse> {
         let caller = caller(&request)?;
         let v1::ListChildrenRequest { job_id, token, cursor } = request.into_inner();
         let cursor = queries::cursor(&cursor).map_err(|error| errors::status(&ApiError::Invalid(vec![error])))?;
@@ -88,8 +89,8 @@ impl Worker for WorkerService {
 }
 
 impl WorkerService {
-    /// C-2: a worker comes in for the pools of its credential, and as nobody but itself. Who tries otherwise is on record.
-    async fn enter(&self, identity: Option<Identity>, mut hello: Hello) -> Result<Attached, ApiError> {
+    /// C-2: a worker comes in for the pools of its credential, and under its own name only. Other attempts are audited.
+    async fn enter(&self, identity: Option<Identity>, mut hello: Hello) -> Result<AttachedStream, ApiError> {
         let Some(identity) = identity else { return self.0.engine.attach(hello).await };
         hello.profile.owner = Some(identity.actor.clone());
         let entered = match identity.grant.holds_pool(&hello.profile.pool) {
@@ -107,21 +108,21 @@ impl WorkerService {
 }
 
 /// Takes what the worker says in its order, which is what the inventory rule rests on.
-struct Reader {
+struct StreamReader {
     inbound: Streaming<v1::WorkerMessage>,
     attachment: Attachment,
     clock: Arc<dyn Clock>,
     ended: CancellationToken,
 }
 
-impl Reader {
+impl StreamReader {
     /// Ends with the stream. Dropping the attachment closes the other direction; `failed` says why first.
     ///
     /// What arrived while the last commit ran is taken as one: a commit per message would keep small messages small, for
     /// the worker answers each with as many results as it was given places.
     async fn run(mut self, failed: oneshot::Sender<Status>) {
         while let Some(first) = self.next().await {
-            let mut heard = Heard::default();
+            let mut heard = InboundBatch::default();
             let mut more = heard.take(first, &*self.clock);
             let mut messages = 1;
             while more && heard.said.results.len() < RESULTS_MAX && messages < MESSAGES_MAX {
@@ -132,13 +133,13 @@ impl Reader {
             self.attachment.receive(heard.said).await;
             match heard.end {
                 None => {}
-                Some(End::Stream) => return,
-                Some(End::Broken(status)) => {
+                Some(StreamEnd::Stream) => return,
+                Some(StreamEnd::Broken(status)) => {
                     tracing::debug!(session = %self.attachment.session(), %status, "a worker's stream broke");
                     return;
                 }
-                Some(End::Refused(status)) => {
-                    // The writer may be gone already; then nobody is left to be told.
+                Some(StreamEnd::Refused(status)) => {
+                    // The writer may be gone already; then the status has no receiver.
                     let _ = failed.send(status);
                     return;
                 }
@@ -146,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// The next step of the stream, unless it was ended from here: whoever does not read is not told that it was.
+    /// The next step of the stream, unless it was ended from here: a client that does not read is not told that it was.
     async fn next(&mut self) -> Option<Result<Option<v1::WorkerMessage>, Status>> {
         tokio::select! {
             biased;
@@ -159,20 +160,20 @@ impl Reader {
 
 /// Messages that were there to be read, as one.
 #[derive(Default)]
-struct Heard {
+struct InboundBatch {
     said: FromWorker,
-    end: Option<End>,
+    end: Option<StreamEnd>,
 }
 
 /// Why nothing more comes.
-enum End {
+enum StreamEnd {
     Stream,
     Broken(Status),
     /// It said what no worker may say.
     Refused(Status),
 }
 
-impl Heard {
+impl InboundBatch {
     /// Takes one step of the stream. False when it was the last.
     fn take(&mut self, step: Result<Option<v1::WorkerMessage>, Status>, clock: &dyn Clock) -> bool {
         match step {
@@ -181,20 +182,20 @@ impl Heard {
                     self.said.absorb(said);
                     return true;
                 }
-                Err(error) => self.end = Some(End::Refused(errors::status(&error))),
+                Err(error) => self.end = Some(StreamEnd::Refused(errors::status(&error))),
             },
             Ok(Some(_)) => {
-                self.end = Some(End::Refused(refuse("hello", "must be the first message of a stream, and only that")));
+                self.end = Some(StreamEnd::Refused(refuse("hello", "must be the first message of a stream, and only that")));
             }
-            Ok(None) => self.end = Some(End::Stream),
-            Err(status) => self.end = Some(End::Broken(status)),
+            Ok(None) => self.end = Some(StreamEnd::Stream),
+            Err(status) => self.end = Some(StreamEnd::Broken(status)),
         }
         false
     }
 }
 
 /// Sends what waits for the worker: everything that gathered while the last message was written goes in the next.
-struct Writer {
+struct StreamWriter {
     waiting: Receiver<ToWorker>,
     taken: Vec<ToWorker>,
     ready: VecDeque<v1::ServerMessage>,
@@ -204,7 +205,7 @@ struct Writer {
     _reader: DropGuard,
 }
 
-impl Writer {
+impl StreamWriter {
     fn stream(self) -> impl Stream<Item = Result<v1::ServerMessage, Status>> {
         futures::stream::unfold(Some(self), |writer| async move {
             let mut writer = writer?;

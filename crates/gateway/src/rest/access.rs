@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 use super::body::{Maybe, NoBody, Sent};
 use super::query::{NameParams, Params};
 use super::views::{Credential, Credentials, MadeKey as MadeKeyView, WhoAmI};
-use super::{Answer, By, with_status};
-use crate::Shared;
+use super::{CallerExtractor, RouteResult, with_status};
+use crate::ServiceContext;
 use crate::access::{Wanted, entrance};
-use crate::auth::Admitted;
+use crate::auth::Authenticated;
 
 /// What somebody shall come in with.
 #[derive(Deserialize, ToSchema)]
@@ -66,35 +66,44 @@ impl From<KeyBody> for Wanted {
     }
 }
 
-/// Who the caller is, by the credential that was shown.
-#[utoipa::path(get, path = "/v1/whoami", responses((status = 200, body = WhoAmI)))]
-pub(super) async fn whoami(By(caller): By, admitted: Option<Extension<Admitted>>) -> Json<WhoAmI> {
+/// Tell the caller's actor, tenant and grant.
+#[utoipa::path(get, path = "/v1/whoami", operation_id = "who_am_i",
+    responses((status = 200, description = "The caller", body = WhoAmI)))]
+pub(super) async fn whoami(
+    CallerExtractor(caller): CallerExtractor,
+    admitted: Option<Extension<Authenticated>>,
+) -> Json<WhoAmI> {
     Json(WhoAmI::new(&caller, admitted.as_ref().map(|admitted| &admitted.identity)))
 }
 
-/// Make a key. It is in the answer and nowhere else, ever.
+/// Make an API key.
+///
+/// The key is in this response and cannot be read again.
 #[utoipa::path(post, path = "/v1/keys", operation_id = "create_key", request_body = KeyBody,
-    responses((status = 201, body = MadeKeyView)))]
+    responses((status = 201, description = "The credential and its key", body = MadeKeyView)))]
 pub(super) async fn create(
-    State(shared): State<Shared>,
-    admitted: Option<Extension<Admitted>>,
+    State(shared): State<ServiceContext>,
+    admitted: Option<Extension<Authenticated>>,
     Sent(body): Sent<KeyBody>,
-) -> Answer<Response> {
+) -> RouteResult<Response> {
     let digest = &entrance(&shared)?.digest;
     let by = by(admitted)?;
     let made = shared.engine.create_key(&by.identity, digest, Wanted::from(body).read()?).await?;
     Ok(shown(&shared, &made))
 }
 
-/// Make a new key for the same bearer. The old one goes on for a while, so that nobody is locked out meanwhile.
+/// Make a new key with the actor and the grant of an existing one.
+///
+/// The old key works for as long as `overlap_ms` says.
 #[utoipa::path(post, path = "/v1/keys/{id}/rotate", operation_id = "rotate_key", params(("id" = String, Path)),
-    request_body = Option<RotateBody>, responses((status = 201, body = MadeKeyView)))]
+    request_body = Option<RotateBody>,
+    responses((status = 201, description = "The new credential and its key", body = MadeKeyView)))]
 pub(super) async fn rotate(
-    State(shared): State<Shared>,
-    admitted: Option<Extension<Admitted>>,
+    State(shared): State<ServiceContext>,
+    admitted: Option<Extension<Authenticated>>,
     Path(id): Path<String>,
     Maybe(body): Maybe<RotateBody>,
-) -> Answer<Response> {
+) -> RouteResult<Response> {
     let digest = &entrance(&shared)?.digest;
     let by = by(admitted)?;
     let overlap = Duration::from_millis(body.overlap_ms);
@@ -102,14 +111,14 @@ pub(super) async fn rotate(
     Ok(shown(&shared, &made))
 }
 
-/// Let the bearer of a verified client certificate in.
+/// Grant roles to a client certificate that the listener verifies.
 #[utoipa::path(post, path = "/v1/certificates", operation_id = "bind_certificate", request_body = CertificateBody,
-    responses((status = 201, body = Credential)))]
+    responses((status = 201, description = "The credential", body = Credential)))]
 pub(super) async fn bind(
-    State(shared): State<Shared>,
-    admitted: Option<Extension<Admitted>>,
+    State(shared): State<ServiceContext>,
+    admitted: Option<Extension<Authenticated>>,
     Sent(body): Sent<CertificateBody>,
-) -> Answer<Response> {
+) -> RouteResult<Response> {
     entrance(&shared)?;
     let by = by(admitted)?;
     let new = Wanted::from(body.credential).read()?;
@@ -117,14 +126,14 @@ pub(super) async fn bind(
     Ok(with_status(StatusCode::CREATED, Credential::new(&bound, shared.clock.now())))
 }
 
-/// List credentials in reach, by id.
+/// List the credentials that the caller may manage, by id.
 #[utoipa::path(get, path = "/v1/credentials", operation_id = "list_credentials", params(NameParams),
-    responses((status = 200, body = Credentials)))]
+    responses((status = 200, description = "One page of credentials", body = Credentials)))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    admitted: Option<Extension<Admitted>>,
+    State(shared): State<ServiceContext>,
+    admitted: Option<Extension<Authenticated>>,
     Params(params): Params<NameParams>,
-) -> Answer<Json<Credentials>> {
+) -> RouteResult<Json<Credentials>> {
     entrance(&shared)?;
     let by = by(admitted)?;
     let (after, limit) = params.page()?;
@@ -133,26 +142,29 @@ pub(super) async fn list(
     Ok(Json(Credentials::new(&rows, next.as_ref(), shared.clock.now())))
 }
 
-/// Make a credential nothing: at once on this server, within seconds on others.
+/// End a credential.
+///
+/// At once on this server, within seconds on the others.
 #[utoipa::path(post, path = "/v1/credentials/{id}/revoke", operation_id = "revoke_credential",
-    params(("id" = String, Path)), responses((status = 200, body = Credential)))]
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The credential as it is now", body = Credential)))]
 pub(super) async fn revoke(
-    State(shared): State<Shared>,
-    admitted: Option<Extension<Admitted>>,
+    State(shared): State<ServiceContext>,
+    admitted: Option<Extension<Authenticated>>,
     Path(id): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<Json<Credential>> {
+) -> RouteResult<Json<Credential>> {
     entrance(&shared)?;
     let by = by(admitted)?;
     let ended = shared.engine.revoke_credential(&by.identity, &CredentialId::from(&*id)).await?;
     Ok(Json(Credential::new(&ended, shared.clock.now())))
 }
 
-fn by(admitted: Option<Extension<Admitted>>) -> Answer<Admitted> {
+fn by(admitted: Option<Extension<Authenticated>>) -> RouteResult<Authenticated> {
     let nobody = || lockgate_engine::ApiError::Internal("a request came past the gate".into());
     Ok(admitted.map(|Extension(admitted)| admitted).ok_or_else(nobody)?)
 }
 
-fn shown(shared: &Shared, made: &MadeKey) -> Response {
+fn shown(shared: &ServiceContext, made: &MadeKey) -> Response {
     with_status(StatusCode::CREATED, MadeKeyView::new(made, shared.clock.now()))
 }

@@ -9,61 +9,73 @@ use lockgate_core::request::Caller;
 use super::body::{Maybe, Sent};
 use super::query::{PageParams, Params};
 use super::request::{AnswerBody, NoteBody};
-use super::views::{Answered, Approvals, Changed};
-use super::{Answer, By, JobPath};
-use crate::Shared;
+use super::views::{Answered, Approvals, Changed, Name};
+use super::{CallerExtractor, JobPath, RouteResult};
+use crate::ServiceContext;
 
-/// List open questions of the caller's tenant, oldest first.
-#[utoipa::path(get, path = "/v1/approvals", params(PageParams), responses((status = 200, body = Approvals)))]
+/// List the jobs of the caller's tenant that wait for approval, oldest first.
+#[utoipa::path(get, path = "/v1/approvals", operation_id = "list_approvals", params(PageParams),
+    responses((status = 200, description = "One page of jobs that wait for approval", body = Approvals)))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Params(params): Params<PageParams>,
-) -> Answer<Json<Approvals>> {
+) -> RouteResult<Json<Approvals>> {
     let (cursor, limit) = params.page()?;
     let (jobs, next) = shared.engine.approvals(&caller, cursor, limit).await?;
     Ok(Json(Approvals::new(&jobs, !caller.sees_payloads, next)))
 }
 
-/// Agree that a job runs. Agreeing twice is agreeing once; the submitter cannot agree. A caller who may not see the payload
-/// agrees only with `acknowledge_hidden`.
-#[utoipa::path(post, path = "/v1/jobs/{id}/approve", params(("id" = String, Path)), request_body = AnswerBody,
-    responses((status = 200, body = Answered)))]
+/// Approve a job.
+///
+/// A second approval of the same actor changes nothing, and the submitter cannot approve. A caller who may not read the
+/// payload approves only with `acknowledge_hidden`.
+#[utoipa::path(post, path = "/v1/jobs/{id}/approve", operation_id = "approve_job", params(("id" = String, Path)),
+    request_body = AnswerBody,
+    responses((status = 200, description = "The approvals so far and the state of the job", body = Answered)))]
 pub(super) async fn approve(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     JobPath(id): JobPath,
     Sent(body): Sent<AnswerBody>,
-) -> Answer<Json<Answered>> {
+) -> RouteResult<Json<Answered>> {
     answer(&shared, &caller, id, body, Given::Approve).await
 }
 
-/// Refuse that a job runs. It ends as DENIED.
-#[utoipa::path(post, path = "/v1/jobs/{id}/reject", params(("id" = String, Path)), request_body = AnswerBody,
-    responses((status = 200, body = Answered)))]
+/// Reject a job that waits for approval. It ends as DENIED.
+#[utoipa::path(post, path = "/v1/jobs/{id}/reject", operation_id = "reject_job", params(("id" = String, Path)),
+    request_body = AnswerBody,
+    responses((status = 200, description = "The approvals so far and the state of the job", body = Answered)))]
 pub(super) async fn reject(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     JobPath(id): JobPath,
     Sent(body): Sent<AnswerBody>,
-) -> Answer<Json<Answered>> {
+) -> RouteResult<Json<Answered>> {
     answer(&shared, &caller, id, body, Given::Reject).await
 }
 
-async fn answer(shared: &Shared, caller: &Caller, id: JobId, body: AnswerBody, given: Given) -> Answer<Json<Answered>> {
+async fn answer(
+    shared: &ServiceContext,
+    caller: &Caller,
+    id: JobId,
+    body: AnswerBody,
+    given: Given,
+) -> RouteResult<Json<Answered>> {
     let job = shared.engine.answer(caller, body.read(id, given)?).await?;
     Ok(Json(Answered::from(&job)))
 }
 
-/// Let a quarantined result go.
-#[utoipa::path(post, path = "/v1/jobs/{id}/release", params(("id" = String, Path)), request_body = Option<NoteBody>,
-    responses((status = 200, body = Changed)))]
+/// Release a quarantined result.
+#[utoipa::path(post, path = "/v1/jobs/{id}/release", operation_id = "release_result", params(("id" = String, Path)),
+    request_body = Option<NoteBody>,
+    responses((status = 200, description = "The state of the job", body = Changed)))]
 pub(super) async fn release(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     JobPath(id): JobPath,
     Maybe(body): Maybe<NoteBody>,
-) -> Answer<Json<Changed>> {
+) -> RouteResult<Json<Changed>> {
     let job = shared.engine.release(&caller, &id, body.note.map(Into::into)).await?;
-    Ok(Json(Changed { job_id: id.to_string(), state: job.state().as_str() }))
+    Ok(Json(Changed { job_id: id.to_string(), state: Name(job.state()) }))
 }

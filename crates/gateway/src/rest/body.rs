@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Answer;
+use super::RouteResult;
 use super::problem::Problem;
 use crate::REQUEST_BYTES_MAX;
 use crate::calls::SentLate;
@@ -32,7 +32,7 @@ pub(super) struct Maybe<T>(pub(super) T);
 pub(super) struct NoBody {}
 
 /// A text with a form of its own, or a JSON object around it.
-pub(super) enum Written<T> {
+pub(super) enum YamlOrJson<T> {
     Yaml(String),
     Json(T),
 }
@@ -40,7 +40,7 @@ pub(super) enum Written<T> {
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+    async fn from_request(request: Request, _: &S) -> RouteResult<Self> {
         check_type(request.headers())?;
         let bytes = read(request).await?;
         if bytes.is_empty() {
@@ -53,7 +53,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Maybe<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+    async fn from_request(request: Request, _: &S) -> RouteResult<Self> {
         let headers = request.headers().clone();
         let bytes = read(request).await?;
         if bytes.is_empty() {
@@ -64,10 +64,10 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Maybe<T> 
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Written<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for YamlOrJson<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &S) -> Answer<Self> {
+    async fn from_request(request: Request, _: &S) -> RouteResult<Self> {
         let given = essence(request.headers()).to_ascii_lowercase();
         let is_yaml = YAML_TYPES.contains(&given.as_str());
         if !is_yaml && given != JSON_TYPE {
@@ -81,7 +81,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Written<T> {
 const JSON_TYPE: &str = "application/json";
 const YAML_TYPES: [&str; 2] = ["application/yaml", "text/yaml"];
 
-fn check_type(headers: &HeaderMap) -> Answer<()> {
+fn check_type(headers: &HeaderMap) -> RouteResult<()> {
     let essence = essence(headers);
     if essence.eq_ignore_ascii_case(JSON_TYPE) { Ok(()) } else { Err(wrong_type(JSON_TYPE, essence)) }
 }
@@ -96,7 +96,7 @@ fn wrong_type(wanted: &str, given: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
-async fn read(request: Request) -> Answer<Bytes> {
+async fn read(request: Request) -> RouteResult<Bytes> {
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
         return Err(too_large());
@@ -128,14 +128,14 @@ fn too_large() -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", detail)
 }
 
-fn text(bytes: &[u8]) -> Answer<&str> {
+fn text(bytes: &[u8]) -> RouteResult<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let detail = format!("the body is not UTF-8: invalid at byte {}", error.valid_up_to());
         Problem::new(StatusCode::BAD_REQUEST, "invalid_utf8", detail)
     })
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> RouteResult<T> {
     let text = text(bytes)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| wrong(&error, text))?;
@@ -152,9 +152,9 @@ pub(super) fn part<T: DeserializeOwned>(json: &RawValue) -> Result<T, FieldError
 
 /// A map in which each name stands once: of two values under one name, another reader of the same body may take the other.
 pub(super) fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    struct Entries;
+    struct EntriesVisitor;
 
-    impl<'de> Visitor<'de> for Entries {
+    impl<'de> Visitor<'de> for EntriesVisitor {
         type Value = BTreeMap<String, String>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -164,7 +164,7 @@ pub(super) fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BT
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut entries = BTreeMap::new();
             while let Some(name) = map.next_key::<String>()? {
-                let next = Value { is_taken: entries.contains_key(&name) };
+                let next = UniqueValue { is_taken: entries.contains_key(&name) };
                 entries.insert(name, map.next_value_seed(next)?);
             }
             Ok(entries)
@@ -172,11 +172,11 @@ pub(super) fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BT
     }
 
     /// Refused where it stands, so that the error has its path.
-    struct Value {
+    struct UniqueValue {
         is_taken: bool,
     }
 
-    impl<'de> DeserializeSeed<'de> for Value {
+    impl<'de> DeserializeSeed<'de> for UniqueValue {
         type Value = String;
 
         fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
@@ -189,12 +189,12 @@ pub(super) fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BT
         }
     }
 
-    deserializer.deserialize_map(Entries)
+    deserializer.deserialize_map(EntriesVisitor)
 }
 
-type Misread = serde_path_to_error::Error<serde_json::Error>;
+type BodyError = serde_path_to_error::Error<serde_json::Error>;
 
-fn wrong(error: &Misread, text: &str) -> Problem {
+fn wrong(error: &BodyError, text: &str) -> Problem {
     if error.inner().is_data() { vec![misread(error, text)].into() } else { not_json(error.inner()) }
 }
 
@@ -211,7 +211,7 @@ fn no_object() -> FieldError {
 const WHOLE: &str = "body";
 
 /// The field that is wrong or missing, in words that know nothing of the types behind it.
-fn misread(error: &Misread, text: &str) -> FieldError {
+fn misread(error: &BodyError, text: &str) -> FieldError {
     if !is_object(text) {
         return no_object();
     }

@@ -10,13 +10,13 @@ use lockgate_engine::ConfigText;
 use lockgate_ports::SnapshotKind;
 use serde::Deserialize;
 
-use super::body::{Sent, Written};
+use super::body::{Sent, YamlOrJson};
 use super::problem::Problem;
 use super::query::{ConfigParams, Params};
 use super::request::{ConfigBody, RollbackBody};
 use super::views::{Activated, Config, Configs};
-use super::{Answer, By};
-use crate::{Shared, configs};
+use super::{CallerExtractor, RouteResult};
+use crate::{ServiceContext, configs};
 
 /// What a path under `/v1/config` names.
 pub(super) struct ConfigPath {
@@ -35,7 +35,7 @@ struct Segments {
 impl<S: Send + Sync> FromRequestParts<S> for ConfigPath {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> RouteResult<Self> {
         let path = Path::<Segments>::from_request_parts(parts, state).await;
         let Path(Segments { kind, id }) =
             path.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "invalid_argument", error))?;
@@ -52,90 +52,92 @@ impl<S: Send + Sync> FromRequestParts<S> for ConfigPath {
     }
 }
 
-/// The pools, timeouts or quotas in force.
+/// Return the pools, timeouts or quotas in force.
 #[utoipa::path(get, path = "/v1/config/{kind}", operation_id = "get_config",
-    params(("kind" = String, Path, description = "pools, timeouts or quotas")), responses((status = 200, body = Config)))]
-pub(super) async fn get(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Config>> {
+    params(("kind" = String, Path, description = "pools, timeouts or quotas")),
+    responses((status = 200, description = "The file in force", body = Config)))]
+pub(super) async fn get(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Config>> {
     Ok(Json(Config::from(configs::in_force(&shared.engine, path.kind).await?)))
 }
 
-/// Check pools, timeouts or quotas and put them in force. Answers when nothing is sent to a worker by others any more.
+/// Check pools, timeouts or quotas and put them in force. Answers once no process dispatches by earlier ones any more.
 ///
 /// Either the file itself, or a JSON object with its text. A file with faults is refused with all of them, and the one in
 /// force stays.
 #[utoipa::path(put, path = "/v1/config/{kind}", operation_id = "put_config",
     params(("kind" = String, Path, description = "pools, timeouts or quotas"), ConfigParams),
     request_body(content((String = "application/yaml"), (String = "text/yaml"), (ConfigBody = "application/json"))),
-    responses((status = 200, body = Activated)))]
+    responses((status = 200, description = "What is in force now", body = Activated)))]
 pub(super) async fn put(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     path: ConfigPath,
     Params(params): Params<ConfigParams>,
-    sent: Written<ConfigBody>,
-) -> Answer<Json<Activated>> {
+    sent: YamlOrJson<ConfigBody>,
+) -> RouteResult<Json<Activated>> {
     activate(&shared, &caller, path.kind, text(path.kind, params, sent)?).await
 }
 
 /// Put earlier pools, timeouts or quotas in force again.
 #[utoipa::path(post, path = "/v1/config/{kind}/rollback", operation_id = "roll_back_config",
     params(("kind" = String, Path, description = "pools, timeouts or quotas")), request_body = RollbackBody,
-    responses((status = 200, body = Activated)))]
+    responses((status = 200, description = "What is in force now", body = Activated)))]
 pub(super) async fn roll_back(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     path: ConfigPath,
     Sent(body): Sent<RollbackBody>,
-) -> Answer<Json<Activated>> {
+) -> RouteResult<Json<Activated>> {
     take_back(&shared, &caller, path.kind, &body).await
 }
 
 /// List pools, timeouts or quotas that are or were in force, the latest activation first.
-#[utoipa::path(get, path = "/v1/config/{kind}/snapshots", operation_id = "config_snapshots",
-    params(("kind" = String, Path, description = "pools, timeouts or quotas")), responses((status = 200, body = Configs)))]
-pub(super) async fn snapshots(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Configs>> {
+#[utoipa::path(get, path = "/v1/config/{kind}/snapshots", operation_id = "list_config_snapshots",
+    params(("kind" = String, Path, description = "pools, timeouts or quotas")),
+    responses((status = 200, description = "The files that are or were in force", body = Configs)))]
+pub(super) async fn snapshots(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Configs>> {
     Ok(Json(Configs::from(configs::all(&shared.engine, path.kind).await?)))
 }
 
-/// Pools, timeouts or quotas that were once in force, with their text.
-#[utoipa::path(get, path = "/v1/config/{kind}/snapshots/{id}", operation_id = "config_snapshot",
+/// Return pools, timeouts or quotas that were once in force, with their text.
+#[utoipa::path(get, path = "/v1/config/{kind}/snapshots/{id}", operation_id = "get_config_snapshot",
     params(("kind" = String, Path, description = "pools, timeouts or quotas"), ("id" = String, Path)),
-    responses((status = 200, body = Config)))]
-pub(super) async fn snapshot(State(shared): State<Shared>, path: ConfigPath) -> Answer<Json<Config>> {
+    responses((status = 200, description = "The file", body = Config)))]
+pub(super) async fn snapshot(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Config>> {
     find(&shared, path.kind, &path.id).await
 }
 
 /// The text that was sent, in either form. What the JSON object says beside it wins over the query.
-pub(super) fn text(kind: SnapshotKind, params: ConfigParams, sent: Written<ConfigBody>) -> Answer<ConfigText> {
+pub(super) fn text(kind: SnapshotKind, params: ConfigParams, sent: YamlOrJson<ConfigBody>) -> RouteResult<ConfigText> {
     let (file, expected) = params.read()?;
     let named = |file: Option<String>| file.unwrap_or_else(|| configs::file_name(kind));
     Ok(match sent {
-        Written::Yaml(text) => ConfigText { file: named(file), text, expected },
-        Written::Json(body) => {
+        YamlOrJson::Yaml(text) => ConfigText { file: named(file), text, expected },
+        YamlOrJson::Json(body) => {
             ConfigText { file: named(body.file.or(file)), text: body.text, expected: body.expected_version.or(expected) }
         }
     })
 }
 
 pub(super) async fn activate(
-    shared: &Shared,
+    shared: &ServiceContext,
     caller: &Caller,
     kind: SnapshotKind,
     new: ConfigText,
-) -> Answer<Json<Activated>> {
+) -> RouteResult<Json<Activated>> {
     Ok(Json(Activated::new(kind, shared.engine.activate_config(caller, kind, new).await?)))
 }
 
 pub(super) async fn take_back(
-    shared: &Shared,
+    shared: &ServiceContext,
     caller: &Caller,
     kind: SnapshotKind,
     body: &RollbackBody,
-) -> Answer<Json<Activated>> {
+) -> RouteResult<Json<Activated>> {
     let activated = shared.engine.roll_back_config(caller, kind, &body.snapshot, body.expected_version).await?;
     Ok(Json(Activated::new(kind, activated)))
 }
 
-pub(super) async fn find(shared: &Shared, kind: SnapshotKind, id: &str) -> Answer<Json<Config>> {
+pub(super) async fn find(shared: &ServiceContext, kind: SnapshotKind, id: &str) -> RouteResult<Json<Config>> {
     Ok(Json(Config::from(configs::snapshot(&shared.engine, kind, id).await?)))
 }

@@ -17,13 +17,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::body::{Maybe, NoBody, Sent, Written};
+use super::body::{Maybe, NoBody, Sent, YamlOrJson};
 use super::idempotency::IdempotencyKey;
-use super::listen::{Seen, sent};
+use super::listen::{ResumePoint, sent};
 use super::query::{DagParams, EventParams, Params, RunParams};
 use super::views::{Dag, Dags, Run, Runs, Started, StoredDag};
-use super::{Answer, By, with_status};
-use crate::Shared;
+use super::{CallerExtractor, RouteResult, with_status};
+use crate::ServiceContext;
 use crate::dags::{self, FILE};
 use crate::follow::follow;
 
@@ -82,49 +82,60 @@ pub(super) struct ResolveBody {
     retry: bool,
 }
 
-/// Check a definition and keep it under the next version of its name.
+/// Check a definition and store it as the next version of its name.
 ///
 /// Either the file itself, or a JSON object with its text. A file with faults is refused with all of them.
 #[utoipa::path(post, path = "/v1/dags", operation_id = "put_dag",
     request_body(content((String = "application/yaml"), (String = "text/yaml"), (DagBody = "application/json"))),
-    responses((status = 200, body = StoredDag)))]
-pub(super) async fn put(State(shared): State<Shared>, By(caller): By, sent: Written<DagBody>) -> Answer<Json<StoredDag>> {
+    responses((status = 200, description = "The version that is stored", body = StoredDag)))]
+pub(super) async fn put(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    sent: YamlOrJson<DagBody>,
+) -> RouteResult<Json<StoredDag>> {
     let (file, text) = match sent {
-        Written::Yaml(text) => (None, text),
-        Written::Json(body) => (body.file, body.text),
+        YamlOrJson::Yaml(text) => (None, text),
+        YamlOrJson::Json(body) => (body.file, body.text),
     };
     let view = shared.engine.put_dag(&caller, file.as_deref().unwrap_or(FILE), &text).await?;
     Ok(Json(StoredDag::from(&view)))
 }
 
 /// List the latest version of each DAG.
-#[utoipa::path(get, path = "/v1/dags", operation_id = "list_dags", responses((status = 200, body = Dags)))]
-pub(super) async fn list(State(shared): State<Shared>, By(caller): By) -> Answer<Json<Dags>> {
+#[utoipa::path(get, path = "/v1/dags", operation_id = "list_dags",
+    responses((status = 200, description = "The latest versions, without their texts", body = Dags)))]
+pub(super) async fn list(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+) -> RouteResult<Json<Dags>> {
     Ok(Json(Dags::new(&shared.engine.dags(&caller).await?)))
 }
 
-/// One DAG with its text: the latest version, or the one that is named.
+/// Return one DAG with its text: the latest version, or the one that is named.
 #[utoipa::path(get, path = "/v1/dags/{name}", operation_id = "get_dag", params(("name" = String, Path), DagParams),
-    responses((status = 200, body = Dag)))]
+    responses((status = 200, description = "The DAG", body = Dag)))]
 pub(super) async fn get(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
     Params(params): Params<DagParams>,
-) -> Answer<Json<Dag>> {
+) -> RouteResult<Json<Dag>> {
     Ok(Json(Dag::from(&shared.engine.dag(&caller, &name, params.version()?).await?)))
 }
 
 /// Start a run of a DAG.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", request_body = StartBody,
     params(("Idempotency-Key" = Option<String>, Header, description = "The same as `idempotency_key`")),
-    responses((status = 201, body = Started), (status = 200, description = "The key already had this very run", body = Started)))]
+    responses(
+        (status = 201, description = "Started", body = Started),
+        (status = 200, description = "The idempotency key had started this run before", body = Started),
+    ))]
 pub(super) async fn start(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     key: IdempotencyKey,
     Sent(mut body): Sent<StartBody>,
-) -> Answer<Response> {
+) -> RouteResult<Response> {
     key.put_into(&mut body.idempotency_key)?;
     let StartBody { dag, version, params, idempotency_key, fresh } = body;
     let start = StartRun { dag, version, params: Value::Object(map(params)?), idempotency_key, fresh };
@@ -134,20 +145,25 @@ pub(super) async fn start(
 }
 
 /// List runs, newest first, without their nodes.
-#[utoipa::path(get, path = "/v1/runs", operation_id = "list_runs", params(RunParams), responses((status = 200, body = Runs)))]
+#[utoipa::path(get, path = "/v1/runs", operation_id = "list_runs", params(RunParams),
+    responses((status = 200, description = "One page of runs", body = Runs)))]
 pub(super) async fn runs(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Params(params): Params<RunParams>,
-) -> Answer<Json<Runs>> {
+) -> RouteResult<Json<Runs>> {
     let listing = shared.engine.runs(&caller, params.query(&caller)?).await?;
     Ok(Json(Runs::new(&listing.items, listing.next)))
 }
 
-/// One run with its nodes.
+/// Return one run with its nodes.
 #[utoipa::path(get, path = "/v1/runs/{id}", operation_id = "get_run", params(("id" = String, Path)),
-    responses((status = 200, body = Run)))]
-pub(super) async fn run(State(shared): State<Shared>, By(caller): By, Path(id): Path<String>) -> Answer<Json<Run>> {
+    responses((status = 200, description = "The run", body = Run)))]
+pub(super) async fn run(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    Path(id): Path<String>,
+) -> RouteResult<Json<Run>> {
     let view = shared.engine.run_view(&caller, &RunId::from(id)).await?;
     Ok(Json(Run::whole(&view.run, &view.dag)))
 }
@@ -155,7 +171,11 @@ pub(super) async fn run(State(shared): State<Shared>, By(caller): By, Path(id): 
 /// The run as a drawing: its nodes, what they wait for, and how far each got.
 #[utoipa::path(get, path = "/v1/runs/{id}/graph", operation_id = "get_run_graph", params(("id" = String, Path)),
     responses((status = 200, description = "The drawing", body = String, content_type = "image/svg+xml")))]
-pub(super) async fn graph(State(shared): State<Shared>, By(caller): By, Path(id): Path<String>) -> Answer<Response> {
+pub(super) async fn graph(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    Path(id): Path<String>,
+) -> RouteResult<Response> {
     let view = shared.engine.run_view(&caller, &RunId::from(id)).await?;
     let state = |node| view.run.nodes.get(&NodeKey::of(node)).map(|run| run.state);
     Ok(([(CONTENT_TYPE, "image/svg+xml")], view.dag.svg(state)).into_response())
@@ -167,18 +187,19 @@ pub(super) async fn graph(State(shared): State<Shared>, By(caller): By, Path(id)
 #[utoipa::path(get, path = "/v1/runs/{id}/events", operation_id = "watch_run",
     params(("id" = String, Path), ("Last-Event-ID" = Option<i64>, Header), EventParams),
     responses(
-        (status = 200, description = "The stream", body = Run, content_type = "text/event-stream"),
+        (status = 200, description = "Frames; the data is a `Run` with the nodes that changed", body = String,
+            content_type = "text/event-stream"),
         (status = 204, description = "The run is over and everything was seen: do not come back"),
     ))]
 pub(super) async fn events(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(id): Path<String>,
     Params(params): Params<EventParams>,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> RouteResult<Response> {
     let id = RunId::from(id);
-    let Seen { after, resumed } = Seen::of(&headers, &params)?;
+    let ResumePoint { after, resumed } = ResumePoint::of(&headers, &params)?;
     // Browsers come back for ever after a stream has ended; 204 is how they are told not to.
     if resumed {
         let head = shared.engine.run_head(&caller, &id).await?;
@@ -193,73 +214,75 @@ pub(super) async fn events(
     Ok(sent(follow(watch, shared.closing), event))
 }
 
-/// Stop a run: nothing new starts, what runs is stopped, and what was done is undone if that is asked for.
+/// Cancel a run.
+///
+/// No further node starts, nodes under way are stopped, and finished work is compensated if that is asked for.
 #[utoipa::path(post, path = "/v1/runs/{id}/cancel", operation_id = "cancel_run", params(("id" = String, Path)),
-    request_body = CancelRunBody, responses((status = 200, body = Run)))]
+    request_body = CancelRunBody, responses((status = 200, description = "The run, without its nodes", body = Run)))]
 pub(super) async fn cancel(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(id): Path<String>,
     Maybe(body): Maybe<CancelRunBody>,
-) -> Answer<Json<Run>> {
+) -> RouteResult<Json<Run>> {
     let order = RunOrder::Cancel { compensate: body.compensate, note: body.reason.map(Into::into) };
     change(&shared, &caller, id, order).await
 }
 
-/// Start nothing new until the run is resumed. What runs goes on.
+/// Pause a run: no further node starts until it is resumed. Nodes under way go on.
 #[utoipa::path(post, path = "/v1/runs/{id}/pause", operation_id = "pause_run", params(("id" = String, Path)),
-    responses((status = 200, body = Run)))]
+    responses((status = 200, description = "The run, without its nodes", body = Run)))]
 pub(super) async fn pause(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(id): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<Json<Run>> {
+) -> RouteResult<Json<Run>> {
     change(&shared, &caller, id, RunOrder::Pause).await
 }
 
-/// Let a paused run go on.
+/// Resume a paused run.
 #[utoipa::path(post, path = "/v1/runs/{id}/resume", operation_id = "resume_run", params(("id" = String, Path)),
-    responses((status = 200, body = Run)))]
+    responses((status = 200, description = "The run, without its nodes", body = Run)))]
 pub(super) async fn resume(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(id): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<Json<Run>> {
+) -> RouteResult<Json<Run>> {
     change(&shared, &caller, id, RunOrder::Resume).await
 }
 
-/// Run some nodes and all that come after them again. The outputs of the others are kept.
+/// Run some nodes and all their descendants again. The outputs of the others are kept.
 #[utoipa::path(post, path = "/v1/runs/{id}/rerun", operation_id = "rerun_run", params(("id" = String, Path)),
-    request_body = RerunBody, responses((status = 200, body = Run)))]
+    request_body = RerunBody, responses((status = 200, description = "The run, without its nodes", body = Run)))]
 pub(super) async fn rerun(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(id): Path<String>,
     Sent(body): Sent<RerunBody>,
-) -> Answer<Json<Run>> {
+) -> RouteResult<Json<Run>> {
     let params = map(body.params)?;
     change(&shared, &caller, id, RunOrder::Rerun { from: body.from, params, fresh: body.fresh }).await
 }
 
-/// Put an undo right that is stuck: call it done, or try it once more.
+/// Resolve a compensation that is stuck: mark it as done, or try it again.
 #[utoipa::path(post, path = "/v1/runs/{id}/resolve", operation_id = "resolve_compensation", params(("id" = String, Path)),
-    request_body = ResolveBody, responses((status = 200, body = Run)))]
+    request_body = ResolveBody, responses((status = 200, description = "The run, without its nodes", body = Run)))]
 pub(super) async fn resolve(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(id): Path<String>,
     Sent(body): Sent<ResolveBody>,
-) -> Answer<Json<Run>> {
+) -> RouteResult<Json<Run>> {
     change(&shared, &caller, id, dags::resolve(body.node, body.item, body.retry)).await
 }
 
 /// None at all is an empty map.
-fn map(params: Option<Box<RawValue>>) -> Answer<Map<String, Value>> {
+fn map(params: Option<Box<RawValue>>) -> RouteResult<Map<String, Value>> {
     params.map_or_else(|| Ok(Map::new()), |raw| dags::params(raw.get()).map_err(|error| vec![error].into()))
 }
 
-async fn change(shared: &Shared, caller: &Caller, id: String, order: RunOrder) -> Answer<Json<Run>> {
+async fn change(shared: &ServiceContext, caller: &Caller, id: String, order: RunOrder) -> RouteResult<Json<Run>> {
     Ok(Json(Run::from(&shared.engine.order_run(caller, &RunId::from(id), order).await?)))
 }

@@ -9,25 +9,30 @@ use super::body::{Maybe, NoBody, Sent};
 use super::problem::Problem;
 use super::query::{DeadLetterParams, Params};
 use super::request::ReplayBody;
-use super::views::{Changed, DeadLetter, DeadLetters, Replayed};
-use super::{Answer, By, JobPath};
-use crate::Shared;
+use super::views::{Changed, DeadLetter, DeadLetters, Name, Replayed};
+use super::{CallerExtractor, JobPath, RouteResult};
+use crate::ServiceContext;
 
 /// List dead letters, newest first.
-#[utoipa::path(get, path = "/v1/dead-letters", params(DeadLetterParams), responses((status = 200, body = DeadLetters)))]
+#[utoipa::path(get, path = "/v1/dead-letters", operation_id = "list_dead_letters", params(DeadLetterParams),
+    responses((status = 200, description = "One page of dead letters", body = DeadLetters)))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Params(params): Params<DeadLetterParams>,
-) -> Answer<Json<DeadLetters>> {
+) -> RouteResult<Json<DeadLetters>> {
     let listing = shared.engine.dead_letters(&caller, params.query(&caller)?).await?;
     Ok(Json(DeadLetters::from(&listing)))
 }
 
-/// The dead letter of one job.
-#[utoipa::path(get, path = "/v1/dead-letters/{id}", params(("id" = String, Path)),
-    responses((status = 200, body = DeadLetter)))]
-pub(super) async fn get(State(shared): State<Shared>, By(caller): By, JobPath(id): JobPath) -> Answer<Json<DeadLetter>> {
+/// Return the dead letter of one job.
+#[utoipa::path(get, path = "/v1/dead-letters/{id}", operation_id = "get_dead_letter", params(("id" = String, Path)),
+    responses((status = 200, description = "The dead letter", body = DeadLetter)))]
+pub(super) async fn get(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    JobPath(id): JobPath,
+) -> RouteResult<Json<DeadLetter>> {
     let job = shared.engine.job(&caller, &id).await?.job;
     let state = job.state();
     let none = || {
@@ -39,26 +44,27 @@ pub(super) async fn get(State(shared): State<Shared>, By(caller): By, JobPath(id
 }
 
 /// Give one dead job a new life.
-#[utoipa::path(post, path = "/v1/dead-letters/{id}/replay", params(("id" = String, Path)),
-    responses((status = 200, body = Changed)))]
+#[utoipa::path(post, path = "/v1/dead-letters/{id}/replay", operation_id = "replay_dead_letter",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The state of the job", body = Changed)))]
 pub(super) async fn replay_one(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     JobPath(id): JobPath,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<Json<Changed>> {
+) -> RouteResult<Json<Changed>> {
     let job = shared.engine.replay_one(&caller, &id).await?;
-    Ok(Json(Changed { job_id: id.to_string(), state: job.state().as_str() }))
+    Ok(Json(Changed { job_id: id.to_string(), state: Name(job.state()) }))
 }
 
 /// Replay every dead letter of the caller's tenant that matches. An empty object matches all.
-#[utoipa::path(post, path = "/v1/dead-letters:replay", request_body = ReplayBody,
-    responses((status = 200, body = Replayed)))]
+#[utoipa::path(post, path = "/v1/dead-letters:replay", operation_id = "replay_dead_letters", request_body = ReplayBody,
+    responses((status = 200, description = "How many were selected and replayed", body = Replayed)))]
 pub(super) async fn replay_many(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Sent(body): Sent<ReplayBody>,
-) -> Answer<Json<Replayed>> {
+) -> RouteResult<Json<Replayed>> {
     let request = body.read(&caller)?;
     Ok(Json(Replayed::from(shared.engine.replay(&caller, request).await?)))
 }

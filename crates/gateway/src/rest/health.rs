@@ -6,19 +6,22 @@ use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Answer;
+use super::RouteResult;
 use super::problem::Problem;
 use super::views::Health;
-use crate::Shared;
+use crate::ServiceContext;
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Alive {
     status: &'static str,
 }
 
-/// The process lives. Asks nobody and waits for nothing, so that neither a Store that is away nor a busy machine makes a
-/// supervisor kill a process that would be well again by itself.
-#[utoipa::path(get, path = "/healthz", responses((status = 200, body = Alive)))]
+/// Tell that the process lives.
+///
+/// It asks no other component and waits for none, so that neither a Store that is away nor a busy machine makes a
+/// supervisor kill a process that would recover by itself.
+#[utoipa::path(get, path = "/healthz", operation_id = "get_liveness",
+    responses((status = 200, description = "The process lives", body = Alive)))]
 pub(super) async fn healthz() -> Json<Alive> {
     Json(Alive { status: "alive" })
 }
@@ -34,9 +37,10 @@ pub(super) struct Readiness {
     detail: Option<String>,
 }
 
-/// Calls can be served here. Otherwise the code of the problem says why not.
-#[utoipa::path(get, path = "/readyz", responses((status = 200, body = Readiness)))]
-pub(super) async fn readyz(State(shared): State<Shared>) -> Answer<Json<Readiness>> {
+/// Tell whether calls can be served here. Otherwise the code of the problem says why not.
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness",
+    responses((status = 200, description = "Calls can be served", body = Readiness)))]
+pub(super) async fn readyz(State(shared): State<ServiceContext>) -> RouteResult<Json<Readiness>> {
     let view = shared.engine.health().await;
     let status = view.status();
     let worst = view.findings.into_iter().next();
@@ -50,8 +54,9 @@ pub(super) async fn readyz(State(shared): State<Shared>) -> Answer<Json<Readines
     }
 }
 
-/// How this process is: its Store, its loops, who leads, and what it stands on.
-#[utoipa::path(get, path = "/monitor/health", responses((status = 200, body = Health)))]
-pub(super) async fn monitor(State(shared): State<Shared>) -> Json<Health> {
+/// Return the health of this process: its Store, its loops, who leads them, and what it depends on.
+#[utoipa::path(get, path = "/monitor/health", operation_id = "get_health",
+    responses((status = 200, description = "The health of this process", body = Health)))]
+pub(super) async fn monitor(State(shared): State<ServiceContext>) -> Json<Health> {
     Json(Health::from(shared.engine.health().await))
 }

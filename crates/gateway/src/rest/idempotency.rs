@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use lockgate_core::request::FieldError;
 
-use super::Answer;
+use super::RouteResult;
 use super::problem::Problem;
 
 const HEADER: &str = "idempotency-key";
@@ -14,7 +14,7 @@ pub(super) struct IdempotencyKey(Option<String>);
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> RouteResult<Self> {
         let mut values = parts.headers.get_all(HEADER).iter();
         let Some(value) = values.next() else { return Ok(Self(None)) };
         match value.to_str() {
@@ -27,7 +27,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
 
 impl IdempotencyKey {
     /// A body may name the same key; another one would make it unclear which counts.
-    pub(super) fn put_into(self, field: &mut Option<String>) -> Answer<()> {
+    pub(super) fn put_into(self, field: &mut Option<String>) -> RouteResult<()> {
         match (self.0, field) {
             (None, _) => Ok(()),
             (Some(header), Some(field)) if header == *field => Ok(()),

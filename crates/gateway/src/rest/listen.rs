@@ -15,23 +15,23 @@ use lockgate_ports::KeptLine;
 
 use super::query::{EventParams, Params};
 use super::views::{Event, LogLine, Progress};
-use super::{Answer, By, JobPath};
-use crate::Shared;
+use super::{CallerExtractor, JobPath, RouteResult};
+use crate::ServiceContext;
 use crate::follow::follow;
 use crate::queries::parsed;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// How far a client had come.
-pub(super) struct Seen<T> {
+pub(super) struct ResumePoint<T> {
     pub(super) after: T,
     /// It comes back by itself, as browsers do.
     pub(super) resumed: bool,
 }
 
-impl<T: FromStr<Err: Display>> Seen<T> {
+impl<T: FromStr<Err: Display>> ResumePoint<T> {
     /// The header wins over the parameter; neither means from the beginning.
-    pub(super) fn of(headers: &HeaderMap, params: &EventParams) -> Answer<Self> {
+    pub(super) fn of(headers: &HeaderMap, params: &EventParams) -> RouteResult<Self> {
         let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
         let (field, text) = match header {
             Some(text) => (LAST_EVENT_ID, text),
@@ -45,20 +45,21 @@ impl<T: FromStr<Err: Display>> Seen<T> {
 /// Follow a job: first the events after the last one seen, then live ones, until the job has ended.
 ///
 /// `id:` is the event's number. Progress comes as `event: progress`, without a number: it is not kept.
-#[utoipa::path(get, path = "/v1/jobs/{id}/events",
+#[utoipa::path(get, path = "/v1/jobs/{id}/events", operation_id = "watch_job",
     params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header), EventParams),
     responses(
-        (status = 200, description = "The stream", body = Event, content_type = "text/event-stream"),
+        (status = 200, description = "Frames; the data is an `Event`, under `event: progress` a `Progress`", body = String,
+            content_type = "text/event-stream"),
         (status = 204, description = "The job has ended and everything was seen: do not come back"),
     ))]
 pub(super) async fn events(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     JobPath(id): JobPath,
     Params(params): Params<EventParams>,
     headers: HeaderMap,
-) -> Answer<Response> {
-    let Seen { after, resumed } = Seen::of(&headers, &params)?;
+) -> RouteResult<Response> {
+    let ResumePoint { after, resumed } = ResumePoint::of(&headers, &params)?;
     // Browsers come back for ever after a stream has ended; 204 is how they are told not to.
     if resumed {
         let job = shared.engine.job(&caller, &id).await?.job;
@@ -92,20 +93,20 @@ fn event(item: &WatchItem) -> Option<SseEvent> {
 /// Follow the log of a job: first the lines after the last one seen, then live ones, until the job has ended.
 ///
 /// `id:` is the line's number.
-#[utoipa::path(get, path = "/v1/jobs/{id}/logs/stream", operation_id = "watch_logs",
+#[utoipa::path(get, path = "/v1/jobs/{id}/logs/stream", operation_id = "watch_job_logs",
     params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header), EventParams),
     responses(
-        (status = 200, description = "The stream", body = LogLine, content_type = "text/event-stream"),
+        (status = 200, description = "Frames; the data is a `LogLine`", body = String, content_type = "text/event-stream"),
         (status = 204, description = "The job has ended and everything was seen: do not come back"),
     ))]
 pub(super) async fn logs(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     JobPath(id): JobPath,
     Params(params): Params<EventParams>,
     headers: HeaderMap,
-) -> Answer<Response> {
-    let Seen { after, resumed } = Seen::of(&headers, &params)?;
+) -> RouteResult<Response> {
+    let ResumePoint { after, resumed } = ResumePoint::of(&headers, &params)?;
     // As above: what has ended and was seen is not followed again.
     if resumed {
         let over = shared.engine.job(&caller, &id).await?.job.state().is_terminal();

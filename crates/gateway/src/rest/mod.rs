@@ -7,6 +7,7 @@ mod body;
 mod config;
 mod dags;
 mod dead_letters;
+mod describe;
 mod health;
 mod idempotency;
 mod jobs;
@@ -28,7 +29,7 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use http::header::WWW_AUTHENTICATE;
+use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use lockgate_core::ids::JobId;
@@ -38,48 +39,38 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::Refusal;
-use crate::calls::Unanswered;
-use crate::hosts::Stranger;
-use crate::{Doors, Shared, dashboard, tenant};
+use crate::auth::AuthRefusal;
+use crate::calls::CallRefusal;
+use crate::hosts::HostRefusal;
+use crate::{ApiSurface, ServiceContext, dashboard, tenant};
 use problem::Problem;
 
 pub(crate) use body::sent_late;
 
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "Lockgate",
-    description = "Submit jobs, follow them, stop them, replay them; decide what may run and what may come out. A \
-                   credential comes as `authorization: Bearer …`, and the tenant in `x-lockgate-tenant` if the credential is \
-                   good for several. A server that asks for no credential takes the names it is given: actor and kind of \
-                   actor in `x-lockgate-actor` and `x-lockgate-actor-type`. Errors are problem documents (RFC 9457) with a stable `code`."
-))]
-struct Description;
-
 /// A route's answer: a success, or a problem document.
-type Answer<T> = Result<T, Problem>;
+type RouteResult<T> = Result<T, Problem>;
 
-pub(crate) fn router(shared: Shared) -> Router {
-    let described = OpenApiRouter::with_openapi(Description::openapi());
-    let described = match shared.settings.doors {
-        Doors::All => governance_routes(schedule_routes(dag_routes(jobs_routes(described)))),
-        Doors::Kernel => governance_routes(described),
-        Doors::Health => described,
+pub(crate) fn router(shared: ServiceContext) -> Router {
+    let described = OpenApiRouter::with_openapi(describe::Document::openapi());
+    let described = match shared.settings.surface {
+        ApiSurface::All => governance_routes(schedule_routes(dag_routes(jobs_routes(described)))),
+        ApiSurface::Kernel => governance_routes(described),
+        ApiSurface::Health => described,
     };
     let (router, mut api) = described
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::monitor))
         .split_for_parts();
-    problem::describe(&mut api);
+    describe::complete(&mut api);
     let api = Arc::new(api);
     let router = router.route("/openapi.json", get(move || async move { Json(api) }));
-    let shown = shared.settings.dashboard && shared.settings.doors == Doors::All;
+    let shown = shared.settings.dashboard && shared.settings.surface == ApiSurface::All;
     let router = if shown { dashboard::routes(router) } else { router };
     finish(router.with_state(shared))
 }
 
-fn governance_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+fn governance_routes(router: OpenApiRouter<ServiceContext>) -> OpenApiRouter<ServiceContext> {
     router
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(policy::roll_back))
@@ -96,7 +87,7 @@ fn governance_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(access::revoke))
 }
 
-fn dag_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+fn dag_routes(router: OpenApiRouter<ServiceContext>) -> OpenApiRouter<ServiceContext> {
     router
         .routes(routes!(dags::put, dags::list))
         .routes(routes!(dags::get))
@@ -111,7 +102,7 @@ fn dag_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
         .routes(routes!(dags::resolve))
 }
 
-fn schedule_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+fn schedule_routes(router: OpenApiRouter<ServiceContext>) -> OpenApiRouter<ServiceContext> {
     router
         .routes(routes!(schedules::put, schedules::list))
         .routes(routes!(schedules::get))
@@ -125,7 +116,7 @@ fn schedule_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
 }
 
 /// What a process that only judges does not have.
-fn jobs_routes(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
+fn jobs_routes(router: OpenApiRouter<ServiceContext>) -> OpenApiRouter<ServiceContext> {
     router
         .routes(routes!(jobs::submit, jobs::list))
         .routes(routes!(jobs::submit_batch))
@@ -173,37 +164,40 @@ fn finish(router: Router) -> Router {
         .with_state(())
 }
 
-/// Why somebody is not let in.
-pub(crate) fn refused(refusal: &Refusal) -> Response {
+/// The answer to a failed authentication.
+pub(crate) fn refused(refusal: &AuthRefusal) -> Response {
     let status = match refusal {
-        Refusal::Missing | Refusal::Bad | Refusal::Token(_) => StatusCode::UNAUTHORIZED,
-        Refusal::Slow(_) => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Forbidden(_) => StatusCode::FORBIDDEN,
-        Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::NoSuchMethod => StatusCode::METHOD_NOT_ALLOWED,
-        Refusal::NoSuchPath => StatusCode::NOT_FOUND,
+        AuthRefusal::Missing | AuthRefusal::Bad | AuthRefusal::Token(_) => StatusCode::UNAUTHORIZED,
+        AuthRefusal::Slow(_) => StatusCode::TOO_MANY_REQUESTS,
+        AuthRefusal::Forbidden(_) => StatusCode::FORBIDDEN,
+        AuthRefusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        AuthRefusal::NoSuchMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
+        AuthRefusal::NoSuchPath => StatusCode::NOT_FOUND,
     };
     let mut response = Problem::new(status, refusal.code(), refusal.text()).after(refusal.retry_after()).into_response();
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    if let AuthRefusal::NoSuchMethod { allow } = refusal {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    }
     response
 }
 
-pub(crate) fn turned_away(stranger: Stranger) -> Response {
+pub(crate) fn turned_away(stranger: HostRefusal) -> Response {
     let (status, code) = match stranger {
-        Stranger::Host => (StatusCode::MISDIRECTED_REQUEST, "wrong_host"),
-        Stranger::Origin => (StatusCode::FORBIDDEN, "wrong_origin"),
+        HostRefusal::Host => (StatusCode::MISDIRECTED_REQUEST, "wrong_host"),
+        HostRefusal::Origin => (StatusCode::FORBIDDEN, "wrong_origin"),
     };
     Problem::new(status, code, stranger.as_str()).into_response()
 }
 
 /// Why there is no answer.
-pub(crate) fn unanswered(why: Unanswered) -> Response {
+pub(crate) fn unanswered(why: CallRefusal) -> Response {
     let status = match why {
-        Unanswered::Crowded | Unanswered::OwnShare => StatusCode::TOO_MANY_REQUESTS,
-        Unanswered::Late => StatusCode::GATEWAY_TIMEOUT,
-        Unanswered::NoTime => StatusCode::BAD_REQUEST,
+        CallRefusal::Crowded | CallRefusal::OwnShare => StatusCode::TOO_MANY_REQUESTS,
+        CallRefusal::Late => StatusCode::GATEWAY_TIMEOUT,
+        CallRefusal::BadTimeoutHeader => StatusCode::BAD_REQUEST,
     };
     Problem::new(status, why.code(), why.text()).after(why.retry_after()).into_response()
 }
@@ -214,7 +208,7 @@ struct JobPath(JobId);
 impl<S: Send + Sync> FromRequestParts<S> for JobPath {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> RouteResult<Self> {
         let path = axum::extract::Path::<String>::from_request_parts(parts, state).await;
         let path = path.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "invalid_argument", error))?;
         Ok(Self(JobId::from(path.0)))
@@ -222,12 +216,12 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
 }
 
 /// Who calls.
-struct By(Caller);
+struct CallerExtractor(Caller);
 
-impl<S: Send + Sync> FromRequestParts<S> for By {
+impl<S: Send + Sync> FromRequestParts<S> for CallerExtractor {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> RouteResult<Self> {
         Ok(Self(tenant::caller(&parts.headers, &parts.extensions)?))
     }
 }

@@ -3,14 +3,18 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::Answer;
+use super::RouteResult;
 use super::query::{Params, QueueParams, WorkerParams};
 use super::views::{Breakers, Queues, Workers};
-use crate::Shared;
+use crate::ServiceContext;
 
-/// Workers that are connected, or were a moment ago.
-#[utoipa::path(get, path = "/v1/workers", params(WorkerParams), responses((status = 200, body = Workers)))]
-pub(super) async fn workers(State(shared): State<Shared>, Params(params): Params<WorkerParams>) -> Answer<Json<Workers>> {
+/// List workers that are connected, or were a moment ago.
+#[utoipa::path(get, path = "/v1/workers", operation_id = "list_workers", params(WorkerParams),
+    responses((status = 200, description = "The workers", body = Workers)))]
+pub(super) async fn workers(
+    State(shared): State<ServiceContext>,
+    Params(params): Params<WorkerParams>,
+) -> RouteResult<Json<Workers>> {
     let labels = params.labels()?;
     let mut workers = shared.engine.workers();
     workers.retain(|view| {
@@ -19,16 +23,21 @@ pub(super) async fn workers(State(shared): State<Shared>, Params(params): Params
     Ok(Json(Workers::from(workers)))
 }
 
-/// Ready queues, deepest first, and totals.
-#[utoipa::path(get, path = "/v1/queues", params(QueueParams), responses((status = 200, body = Queues)))]
-pub(super) async fn queues(State(shared): State<Shared>, Params(params): Params<QueueParams>) -> Answer<Json<Queues>> {
+/// List queues of waiting jobs, the longest first, and totals.
+#[utoipa::path(get, path = "/v1/queues", operation_id = "list_queues", params(QueueParams),
+    responses((status = 200, description = "The queues and the totals", body = Queues)))]
+pub(super) async fn queues(
+    State(shared): State<ServiceContext>,
+    Params(params): Params<QueueParams>,
+) -> RouteResult<Json<Queues>> {
     let mut queues = shared.engine.queues().await?;
     queues.lanes.retain(|view| params.wants(view));
     Ok(Json(Queues::from(queues)))
 }
 
-/// Circuit breakers before a remote safety kernel.
-#[utoipa::path(get, path = "/v1/breakers", responses((status = 200, body = Breakers)))]
-pub(super) async fn breakers(State(shared): State<Shared>) -> Json<Breakers> {
+/// List the circuit breakers of a remote safety kernel.
+#[utoipa::path(get, path = "/v1/breakers", operation_id = "list_breakers",
+    responses((status = 200, description = "The breakers; none while the kernel runs in this process", body = Breakers)))]
+pub(super) async fn breakers(State(shared): State<ServiceContext>) -> Json<Breakers> {
     Json(Breakers::from(shared.engine.breakers()))
 }

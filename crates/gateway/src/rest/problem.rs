@@ -10,9 +10,8 @@ use lockgate_core::request::FieldError;
 use lockgate_engine::ApiError;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa::openapi::{ContentBuilder, OpenApi, Ref, RefOr, ResponseBuilder};
 
-use crate::errors::face;
+use crate::errors::mapping;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Problem {
@@ -62,13 +61,13 @@ impl Problem {
 
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
-        let face = face(&error);
+        let mapping = mapping(&error);
         if matches!(error, ApiError::Internal(_)) {
-            tracing::error!(%error, "a call failed inside");
+            tracing::error!(%error, "internal error in a call");
         }
-        let mut problem = Self::new(face.http, error.code(), &error);
-        problem.title = face.title;
-        problem = problem.after(face.retry_after);
+        let mut problem = Self::new(mapping.http, error.code(), &error);
+        problem.title = mapping.title;
+        problem = problem.after(mapping.retry_after);
         if let ApiError::Invalid(fields) = error {
             problem.errors = fields.into_iter().map(FieldProblem::from).collect();
         }
@@ -99,24 +98,6 @@ impl IntoResponse for Problem {
             headers.insert(RETRY_AFTER, seconds.into());
         }
         response
-    }
-}
-
-/// Every operation may answer with a problem; said once here instead of at every route.
-pub(super) fn describe(api: &mut OpenApi) {
-    let name = Problem::name();
-    let mut schemas = Vec::new();
-    Problem::schemas(&mut schemas);
-    let components = api.components.get_or_insert_default();
-    components.schemas.extend(schemas);
-    components.schemas.insert(name.to_string(), <Problem as utoipa::PartialSchema>::schema());
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(name))).build();
-    let response = ResponseBuilder::new().description("A problem").content("application/problem+json", content).build();
-    for item in api.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.post, &mut item.put];
-        for operation in operations.into_iter().flatten() {
-            operation.responses.responses.insert("default".to_owned(), RefOr::T(response.clone()));
-        }
     }
 }
 

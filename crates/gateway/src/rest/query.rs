@@ -13,8 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
-use super::Answer;
+use super::RouteResult;
 use super::problem::Problem;
+use super::views::{JobStateName, LanePriorityName, RunStateName};
 use crate::queries::{self, PAGE_DEFAULT, parsed};
 
 /// Parameters of a list. The texts are read by the route, so that all errors are told at once.
@@ -29,7 +30,7 @@ pub(super) trait Repeated {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct JobParams {
-    /// A state such as SCHEDULED or SUCCEEDED.
+    #[param(value_type = Option<JobStateName>)]
     state: Option<String>,
     topic: Option<String>,
     /// The caller's when absent; * for all.
@@ -39,7 +40,7 @@ pub(super) struct JobParams {
     /// Only children of this job.
     parent: Option<String>,
     /// Most jobs of the page, 1 to 1000; 50 when absent.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
@@ -50,7 +51,7 @@ pub(super) struct JobParams {
 #[into_params(parameter_in = Query)]
 pub(super) struct DeadLetterParams {
     topic: Option<String>,
-    /// critical, high, default or low.
+    #[param(value_type = Option<LanePriorityName>)]
     priority: Option<String>,
     /// A reason code such as fatal or agent_lost.
     reason: Option<String>,
@@ -59,7 +60,7 @@ pub(super) struct DeadLetterParams {
     /// A label the job must have, as name=value. May be repeated.
     label: Vec<String>,
     /// Most dead letters of the page, 1 to 1000; 50 when absent.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
@@ -74,10 +75,10 @@ pub(super) struct RunParams {
     /// Workflows of plain jobs instead of runs of DAGs.
     #[param(value_type = Option<bool>)]
     sagas: Option<String>,
-    /// A state such as RUNNING or COMPENSATION_STUCK.
+    #[param(value_type = Option<RunStateName>)]
     state: Option<String>,
     /// Most runs of the page, 1 to 1000; 50 when absent.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
@@ -122,7 +123,7 @@ pub(super) struct WorkerParams {
 #[into_params(parameter_in = Query)]
 pub(super) struct PageParams {
     /// Most questions of the page, 1 to 1000; 50 when absent.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
@@ -136,7 +137,7 @@ pub(super) struct AuditParams {
     #[param(value_type = Option<i64>)]
     after: Option<String>,
     /// Most rows looked at for the page, 1 to 1000; 50 when absent.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
 }
 
@@ -158,7 +159,7 @@ pub(super) struct TenantParams {
     /// Names after this one.
     after: Option<String>,
     /// Most tenants of the page, 1 to 1000; 50 when absent.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
 }
 
@@ -217,7 +218,7 @@ pub(super) struct NameParams {
     /// `next_after` of the page before.
     after: Option<String>,
     /// Most entries of the page, 1 to 1000; 50 when absent.
-    #[param(value_type = Option<u32>)]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
 }
 
@@ -232,7 +233,7 @@ impl NameParams {
 impl<S: Send + Sync, T: DeserializeOwned + Repeated> FromRequestParts<S> for Params<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> RouteResult<Self> {
         let refuse = |message: &dyn std::fmt::Display| Problem::from(vec![FieldError::new("query", message)]);
         let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri).map_err(|error| refuse(&error))?;
         let mut map = Map::new();

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::body::{each_once, part};
 use crate::queries;
-use crate::submit::Read;
+use crate::submit::ParsedJob;
 
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -42,12 +42,14 @@ impl From<PriorityName> for Priority {
 #[serde(deny_unknown_fields)]
 #[schema(as = NewJob)]
 pub(super) struct JobBody {
+    #[schema(min_length = 1, max_length = 128, example = "job.echo")]
     topic: String,
     /// Any JSON value in which each name of an object stands once and each number keeps its value as a double: whole numbers
     /// within ±9007199254740991, others with at most 17 significant digits. Kept in canonical form: sorted names, no spaces.
     #[schema(value_type = Option<serde_json::Value>)]
     payload: Option<Box<RawValue>>,
     /// Chosen by the client, it is an idempotency key of its own.
+    #[schema(min_length = 1, max_length = 128)]
     job_id: Option<String>,
     priority: Option<PriorityName>,
     #[serde(default, deserialize_with = "each_once")]
@@ -55,13 +57,20 @@ pub(super) struct JobBody {
     #[serde(default, deserialize_with = "each_once")]
     env: BTreeMap<String, String>,
     pub(super) idempotency_key: Option<String>,
+    #[schema(minimum = 1, maximum = 1000)]
     max_attempts: Option<u32>,
+    /// Of one attempt.
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
     timeout_ms: Option<u64>,
     /// RFC 3339.
     #[schema(value_type = Option<String>, format = DateTime)]
     not_before: Option<jiff::Timestamp>,
+    /// From the submit on, for all attempts together.
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
     deadline_ms: Option<u64>,
+    /// Capabilities that the worker must have.
     #[serde(default)]
+    #[schema(max_items = 64)]
     requires: Vec<String>,
     trace_id: Option<String>,
     /// W3C trace context of what the client was doing. Counts before the header of that name.
@@ -72,6 +81,7 @@ pub(super) struct JobBody {
     capability: Option<String>,
     /// What is risky about it, in the words of the policy.
     #[serde(default)]
+    #[schema(max_items = 64)]
     risk_tags: Vec<String>,
     /// Jobs with the same one are undone together, once one of them fails for good or runs out of time.
     workflow_id: Option<String>,
@@ -86,7 +96,7 @@ pub(super) struct JobBody {
 #[schema(as = NewJobs)]
 pub(super) struct BatchBody {
     /// 1 to 10,000 jobs; each is read, and accepted or refused, alone.
-    #[schema(value_type = Vec<JobBody>)]
+    #[schema(value_type = Vec<JobBody>, min_items = 1, max_items = 10000)]
     jobs: Vec<Box<RawValue>>,
 }
 
@@ -115,7 +125,7 @@ pub(super) struct AnswerBody {
 
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Note)]
+#[schema(as = NewNote)]
 pub(super) struct NoteBody {
     /// Why, for the records.
     pub(super) note: Option<String>,
@@ -165,13 +175,15 @@ pub(super) struct ReplayBody {
     #[serde(default)]
     dry_run: bool,
     /// Jobs a second; absent is as fast as possible.
+    #[schema(minimum = 1)]
     rate: Option<u32>,
     /// At most this many.
+    #[schema(minimum = 1)]
     limit: Option<u32>,
 }
 
 impl JobBody {
-    pub(super) fn read(self) -> Read {
+    pub(super) fn read(self) -> ParsedJob {
         let mut errors = Vec::new();
         let mut json = |field: &str, raw: Option<Box<RawValue>>| match raw.map(|raw| Json::parse(raw.get())).transpose() {
             Ok(json) => json,
@@ -209,7 +221,7 @@ impl JobBody {
 }
 
 impl BatchBody {
-    pub(super) fn read(&self) -> impl ExactSizeIterator<Item = Read> {
+    pub(super) fn read(&self) -> impl ExactSizeIterator<Item = ParsedJob> {
         self.jobs.iter().map(|job| part::<JobBody>(job).map_err(|error| vec![error])?.read())
     }
 }

@@ -9,11 +9,11 @@ use lockgate_engine::BackfillSpan;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::body::{Maybe, NoBody, Sent, Written};
+use super::body::{Maybe, NoBody, Sent, YamlOrJson};
 use super::query::{NameParams, PageParams, Params};
 use super::views::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
-use super::{Answer, By, with_status};
-use crate::Shared;
+use super::{CallerExtractor, RouteResult, with_status};
+use crate::ServiceContext;
 use crate::schedules::FILE;
 
 #[derive(Deserialize, ToSchema)]
@@ -42,20 +42,21 @@ const fn one() -> u32 {
     1
 }
 
-/// Check a file of schedules and keep those that are new or changed; others are left as they are.
+/// Check a file of schedules and store those that are new or changed.
 ///
-/// Either the file itself, or a JSON object with its text. A file with faults is refused with all of them.
+/// Schedules that the file does not name stay as they are. Either the file itself, or a JSON object with its text. A file
+/// with faults is refused with all of them.
 #[utoipa::path(post, path = "/v1/schedules", operation_id = "put_schedules",
     request_body(content((String = "application/yaml"), (String = "text/yaml"), (SchedulesBody = "application/json"))),
-    responses((status = 200, body = AppliedSchedules)))]
+    responses((status = 200, description = "What was done with each schedule", body = AppliedSchedules)))]
 pub(super) async fn put(
-    State(shared): State<Shared>,
-    By(caller): By,
-    sent: Written<SchedulesBody>,
-) -> Answer<Json<AppliedSchedules>> {
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    sent: YamlOrJson<SchedulesBody>,
+) -> RouteResult<Json<AppliedSchedules>> {
     let (file, text) = match sent {
-        Written::Yaml(text) => (None, text),
-        Written::Json(body) => (body.file, body.text),
+        YamlOrJson::Yaml(text) => (None, text),
+        YamlOrJson::Json(body) => (body.file, body.text),
     };
     let applied = shared.engine.put_schedules(&caller, file.as_deref().unwrap_or(FILE), &text).await?;
     Ok(Json(AppliedSchedules::from(applied)))
@@ -63,110 +64,117 @@ pub(super) async fn put(
 
 /// List schedules by name.
 #[utoipa::path(get, path = "/v1/schedules", operation_id = "list_schedules", params(NameParams),
-    responses((status = 200, body = Schedules)))]
+    responses((status = 200, description = "One page of schedules", body = Schedules)))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Params(params): Params<NameParams>,
-) -> Answer<Json<Schedules>> {
+) -> RouteResult<Json<Schedules>> {
     let (after, limit) = params.page()?;
     let views = shared.engine.schedules(&caller, after.as_deref(), limit).await?;
     Ok(Json(Schedules::new(&views, limit)))
 }
 
-/// One schedule with its next times and what it is about.
+/// Return one schedule with its next times and what it has under way.
 #[utoipa::path(get, path = "/v1/schedules/{name}", operation_id = "get_schedule", params(("name" = String, Path)),
-    responses((status = 200, body = Schedule)))]
-pub(super) async fn get(State(shared): State<Shared>, By(caller): By, Path(name): Path<String>) -> Answer<Json<Schedule>> {
+    responses((status = 200, description = "The schedule", body = Schedule)))]
+pub(super) async fn get(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    Path(name): Path<String>,
+) -> RouteResult<Json<Schedule>> {
     Ok(Json(Schedule::from(&shared.engine.schedule(&caller, &name).await?)))
 }
 
-/// What became of a schedule's times, the latest first.
+/// List the decided times of a schedule with their outcomes, the latest first.
 #[utoipa::path(get, path = "/v1/schedules/{name}/slots", operation_id = "list_slots",
-    params(("name" = String, Path), PageParams), responses((status = 200, body = Slots)))]
+    params(("name" = String, Path), PageParams), responses((status = 200, description = "One page of times", body = Slots)))]
 pub(super) async fn slots(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
     Params(params): Params<PageParams>,
-) -> Answer<Json<Slots>> {
+) -> RouteResult<Json<Slots>> {
     let (cursor, limit) = params.page()?;
     Ok(Json(Slots::from(shared.engine.slots(&caller, &name, cursor, limit).await?)))
 }
 
-/// Start nothing by itself until the schedule is resumed. What runs goes on.
+/// Pause a schedule: it starts nothing by itself until it is resumed. Jobs and runs under way go on.
 #[utoipa::path(post, path = "/v1/schedules/{name}/pause", operation_id = "pause_schedule", params(("name" = String, Path)),
-    responses((status = 200, body = Schedule)))]
+    responses((status = 200, description = "The schedule", body = Schedule)))]
 pub(super) async fn pause(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<Json<Schedule>> {
+) -> RouteResult<Json<Schedule>> {
     Ok(Json(Schedule::from(&shared.engine.pause_schedule(&caller, &name).await?)))
 }
 
-/// Let a paused schedule go on. Times that fell into the pause are not made up for.
+/// Resume a paused schedule. Times that fell into the pause are not caught up.
 #[utoipa::path(post, path = "/v1/schedules/{name}/resume", operation_id = "resume_schedule",
-    params(("name" = String, Path)), responses((status = 200, body = Schedule)))]
+    params(("name" = String, Path)), responses((status = 200, description = "The schedule", body = Schedule)))]
 pub(super) async fn resume(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<Json<Schedule>> {
+) -> RouteResult<Json<Schedule>> {
     Ok(Json(Schedule::from(&shared.engine.resume_schedule(&caller, &name).await?)))
 }
 
-/// Start once, now, whatever the times say.
+/// Start the schedule's job or run once, now, even if it is paused.
 #[utoipa::path(post, path = "/v1/schedules/{name}/trigger", operation_id = "trigger_schedule",
-    params(("name" = String, Path)), responses((status = 200, body = Slot)))]
+    params(("name" = String, Path)), responses((status = 200, description = "The outcome", body = Slot)))]
 pub(super) async fn trigger(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<Json<Slot>> {
+) -> RouteResult<Json<Slot>> {
     Ok(Json(Slot::from(&shared.engine.trigger_schedule(&caller, &name).await?)))
 }
 
-/// Remove a schedule. What runs goes on; what became of its times is kept as long as ended jobs are.
+/// Remove a schedule.
+///
+/// Jobs and runs under way go on; the outcomes of its times are kept as long as ended jobs are.
 #[utoipa::path(post, path = "/v1/schedules/{name}/remove", operation_id = "remove_schedule",
-    params(("name" = String, Path)), responses((status = 204)))]
+    params(("name" = String, Path)), responses((status = 204, description = "Removed")))]
 pub(super) async fn remove(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<StatusCode> {
+) -> RouteResult<StatusCode> {
     shared.engine.remove_schedule(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Make up for the times of a span that has passed.
+/// Start what a span of past times would have started.
 #[utoipa::path(post, path = "/v1/schedules/{name}/backfills", operation_id = "backfill_schedule",
-    params(("name" = String, Path)), request_body = BackfillBody, responses((status = 201, body = BegunBackfill)))]
+    params(("name" = String, Path)), request_body = BackfillBody,
+    responses((status = 201, description = "The backfill was begun", body = BegunBackfill)))]
 pub(super) async fn backfill(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
     Sent(body): Sent<BackfillBody>,
-) -> Answer<Response> {
+) -> RouteResult<Response> {
     let time = |at: jiff::Timestamp| Timestamp::from_millis(at.as_millisecond());
     let span = BackfillSpan { from: time(body.from), to: time(body.to), concurrency: body.concurrency };
     let id = shared.engine.backfill_schedule(&caller, &name, span).await?;
     Ok(with_status(StatusCode::CREATED, BegunBackfill { id: id.to_string() }))
 }
 
-/// Start no more of a backfill. What it started goes on.
+/// Stop a backfill. Jobs and runs that it started go on.
 #[utoipa::path(post, path = "/v1/schedules/{name}/backfills/{id}/cancel", operation_id = "cancel_backfill",
-    params(("name" = String, Path), ("id" = String, Path)), responses((status = 204)))]
+    params(("name" = String, Path), ("id" = String, Path)), responses((status = 204, description = "Stopped")))]
 pub(super) async fn cancel_backfill(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path((name, id)): Path<(String, String)>,
     Maybe(NoBody {}): Maybe<NoBody>,
-) -> Answer<StatusCode> {
+) -> RouteResult<StatusCode> {
     shared.engine.cancel_backfill(&caller, &name, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -8,17 +8,19 @@ use super::body::Sent;
 use super::query::{Params, TenantParams};
 use super::request::EraseBody;
 use super::views::{ErasedTenant, Tenants};
-use super::{Answer, By};
-use crate::Shared;
+use super::{CallerExtractor, RouteResult};
+use crate::ServiceContext;
 
-/// What tenants have, and how much they may have, by name. One's own for those who reach only that.
+/// List tenants with their usage and quotas, by name.
+///
+/// A caller bound to one tenant gets only its own.
 #[utoipa::path(get, path = "/v1/tenants", operation_id = "list_tenants", params(TenantParams),
-    responses((status = 200, body = Tenants)))]
+    responses((status = 200, description = "One page of tenants", body = Tenants)))]
 pub(super) async fn list(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Params(params): Params<TenantParams>,
-) -> Answer<Json<Tenants>> {
+) -> RouteResult<Json<Tenants>> {
     let (after, limit) = params.read()?;
     let views = shared.engine.tenants(&caller, after.as_ref(), limit).await?;
     Ok(Json(Tenants::new(views, limit)))
@@ -26,13 +28,14 @@ pub(super) async fn list(
 
 /// End and delete a part of what a tenant has. Send it again until `done`.
 #[utoipa::path(post, path = "/v1/tenants/{tenant}/erase", operation_id = "erase_tenant",
-    params(("tenant" = String, Path)), request_body = EraseBody, responses((status = 200, body = ErasedTenant)))]
+    params(("tenant" = String, Path)), request_body = EraseBody,
+    responses((status = 200, description = "What this call ended and deleted, and what is left", body = ErasedTenant)))]
 pub(super) async fn erase(
-    State(shared): State<Shared>,
-    By(caller): By,
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
     Path(tenant): Path<String>,
     Sent(body): Sent<EraseBody>,
-) -> Answer<Json<ErasedTenant>> {
+) -> RouteResult<Json<ErasedTenant>> {
     let part = shared.engine.erase_tenant(&caller, &TenantId::from(tenant), &body.confirm).await?;
     Ok(Json(ErasedTenant::from(part)))
 }

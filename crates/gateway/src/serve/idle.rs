@@ -18,10 +18,10 @@ const IDLE_MIN: Duration = Duration::from_millis(200);
 
 /// All connections of one socket that are idle, in the order in which they became so.
 #[derive(Default)]
-pub(super) struct Idlers(Mutex<Queue>);
+pub(super) struct Idlers(Mutex<IdleQueue>);
 
 #[derive(Default)]
-struct Queue {
+struct IdleQueue {
     last: u64,
     waiting: BTreeMap<u64, (Instant, CancellationToken)>,
 }
@@ -54,9 +54,9 @@ impl Idlers {
 
 /// One connection: how many calls are under way on it, and whether it has to leave. Clones are of the same connection.
 #[derive(Clone)]
-pub(super) struct Presence(Arc<State>);
+pub(super) struct Presence(Arc<ConnectionState>);
 
-struct State {
+struct ConnectionState {
     idlers: Arc<Idlers>,
     leave: CancellationToken,
     busy: Mutex<Busy>,
@@ -73,7 +73,7 @@ impl Presence {
     pub(super) fn new(idlers: Arc<Idlers>) -> Self {
         let leave = CancellationToken::new();
         let number = Some(idlers.enter(&leave));
-        Self(Arc::new(State { idlers, leave, busy: Mutex::new(Busy { calls: 0, number }) }))
+        Self(Arc::new(ConnectionState { idlers, leave, busy: Mutex::new(Busy { calls: 0, number }) }))
     }
 
     /// Resolves when the connection has to make room.
@@ -85,18 +85,18 @@ impl Presence {
         self.0.busy.lock().calls == 0
     }
 
-    pub(super) fn call(&self) -> Call {
+    pub(super) fn call(&self) -> CallInProgress {
         let mut busy = self.0.busy.lock();
         busy.calls += 1;
         if let Some(number) = busy.number.take() {
             self.0.idlers.withdraw(number);
         }
         drop(busy);
-        Call(self.clone())
+        CallInProgress(self.clone())
     }
 }
 
-impl Drop for State {
+impl Drop for ConnectionState {
     fn drop(&mut self) {
         if let Some(number) = self.busy.get_mut().number {
             self.idlers.withdraw(number);
@@ -105,15 +105,15 @@ impl Drop for State {
 }
 
 /// A call under way, until its answer has been given or is no longer wanted.
-pub(super) struct Call(Presence);
+pub(super) struct CallInProgress(Presence);
 
-impl Call {
+impl CallInProgress {
     pub(super) fn until_the_end_of(self, response: Response<Body>) -> Response<Body> {
         kept_until_the_end(response, self)
     }
 }
 
-impl Drop for Call {
+impl Drop for CallInProgress {
     fn drop(&mut self) {
         let state = &*self.0.0;
         let mut busy = state.busy.lock();

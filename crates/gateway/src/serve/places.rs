@@ -15,9 +15,9 @@ use super::Reception;
 use super::idle::{Idlers, Presence};
 use crate::metrics::ConnectionMetrics;
 use crate::peer::PeerAddress;
-use crate::shares::{Part, Shares};
+use crate::shares::{PerClientLimit, SharePermit};
 
-/// One network may have one in so many places. Connections may be idle for as long as they like, so somebody who opens as
+/// One network may have one in so many places. Connections may be idle for as long as they like, so a client that opens as
 /// many as there are places would lock out everybody, those who look whether the process lives among them.
 const SHARE_OF: usize = 8;
 /// While fewer places than one in so many are free, each new connection asks the one that has been idle for the longest to leave. So a
@@ -34,7 +34,7 @@ pub(super) struct Places {
     room: Arc<Semaphore>,
     kept_free: usize,
     idlers: Arc<Idlers>,
-    shares: Option<Arc<Shares<IpAddr>>>,
+    shares: Option<Arc<PerClientLimit<IpAddr>>>,
     metrics: ConnectionMetrics,
     /// When the log last said that connections are refused.
     warned_at: Mutex<Option<Instant>>,
@@ -42,22 +42,22 @@ pub(super) struct Places {
     failed_at: Mutex<Option<Instant>>,
 }
 
-/// Somebody at the door.
+/// An accepted connection that is not served yet.
 pub(super) struct Guest {
     pub(super) stream: TcpStream,
     pub(super) address: SocketAddr,
-    pub(super) place: Place,
+    pub(super) place: ConnectionPermit,
     pub(super) presence: Presence,
 }
 
 /// Held as long as the connection is.
-pub(super) struct Place {
-    _part: Option<Part<IpAddr>>,
+pub(super) struct ConnectionPermit {
+    _part: Option<SharePermit<IpAddr>>,
     _permit: OwnedSemaphorePermit,
     open: Gauge,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.open.dec();
     }
@@ -66,7 +66,7 @@ impl Drop for Place {
 impl Places {
     pub(super) fn new(reception: &Reception) -> Self {
         let max = reception.connections_max;
-        let shares = reception.shared.then(|| Shares::new(max / SHARE_OF));
+        let shares = reception.shared.then(|| PerClientLimit::new(max / SHARE_OF));
         Self {
             room: Arc::new(Semaphore::new(max)),
             kept_free: max / KEPT_FREE_OF,
@@ -89,7 +89,7 @@ impl Places {
                 continue;
             };
             self.metrics.open.inc();
-            let place = Place { _part: part, _permit: permit, open: self.metrics.open.clone() };
+            let place = ConnectionPermit { _part: part, _permit: permit, open: self.metrics.open.clone() };
             prepare(&stream);
             if self.room.available_permits() < self.kept_free {
                 self.dismiss_longest();
@@ -124,7 +124,7 @@ impl Places {
         self.metrics.unaccepted.inc();
         self.dismiss_longest();
         if is_time_to_warn(&self.failed_at) {
-            tracing::warn!(%error, "connections cannot be accepted and wait; is the limit of file descriptors (ulimit -n) too low?");
+            tracing::warn!(%error, "accepting a connection failed; check the file descriptor limit (ulimit -n)");
         }
     }
 
@@ -132,14 +132,14 @@ impl Places {
         self.metrics.refused.inc();
         let refused = self.metrics.refused.get();
         if is_time_to_warn(&self.warned_at) {
-            tracing::warn!(%address, refused, "a network has as many connections as it may have; more of it are closed at once");
+            tracing::warn!(%address, refused, "connection limit of one network reached; further connections are closed");
         } else {
             tracing::debug!(%address, refused, "a network has as many connections as it may have; one more was closed");
         }
     }
 
     /// None if there are too many; nothing is counted for this machine's own address.
-    fn part(&self, address: SocketAddr) -> Option<Option<Part<IpAddr>>> {
+    fn part(&self, address: SocketAddr) -> Option<Option<SharePermit<IpAddr>>> {
         match self.shares.as_ref().zip(PeerAddress(address).network()) {
             Some((shares, network)) => shares.take(network).map(Some),
             None => Some(None),

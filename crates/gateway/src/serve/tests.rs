@@ -12,24 +12,30 @@ use crate::certificates::{self, Authority, Folder, Pair};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A listener that answers with what it knows about who asks.
-struct Stage {
+struct TestListener {
     address: SocketAddr,
     metrics: ConnectionMetrics,
     stop: CancellationToken,
     served: JoinHandle<()>,
 }
 
-impl Stage {
-    async fn start(tls: Option<Tls>, connections_max: usize) -> Self {
+impl TestListener {
+    async fn start(tls: Option<ListenerTls>, connections_max: usize) -> Self {
         let metrics = ConnectionMetrics::default();
         let reception = Reception { tls, connections_max, shared: true, metrics: metrics.clone() };
         let rest = Router::new().route("/", get(introduction));
-        let doors = Doors { hosts: Hosts::Any, gate: Guard::Nobody, calls: Calls::new(9), grpc: None, rest };
+        let surface = ListenerServices {
+            hosts: Hosts::Any,
+            gate: ConnectionAuth::Nobody,
+            calls: CallLimits::new(9),
+            grpc: None,
+            rest,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
-        let served = tokio::spawn(serve(listener, reception, doors, CancellationToken::new(), stopped));
+        let served = tokio::spawn(serve(listener, reception, surface, CancellationToken::new(), stopped));
         Self { address, metrics, stop, served }
     }
 
@@ -54,7 +60,7 @@ impl Stage {
     }
 }
 
-impl Stage {
+impl TestListener {
     /// How long the slowest of so many answers took.
     async fn slowest_of(&self, answers: usize) -> Duration {
         let mut slowest = Duration::ZERO;
@@ -73,9 +79,9 @@ async fn introduction(request: Incoming) -> String {
     format!("{} from {}", certificate.map_or("nobody", |certificate| &certificate.subject), address.0)
 }
 
-fn tls(folder: &Folder, authority: &Authority) -> Tls {
+fn tls(folder: &Folder, authority: &Authority) -> ListenerTls {
     let (cert, key) = folder.write_pair(&authority.server());
-    Tls::load(cert, key, Some(folder.write("clients.pem", &authority.pem()))).unwrap()
+    ListenerTls::load(cert, key, Some(folder.write("clients.pem", &authority.pem()))).unwrap()
 }
 
 /// The certificate of a client of these names.
@@ -100,7 +106,7 @@ async fn wait_until(is_so: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn a_request_says_where_it_comes_from() {
-    let stage = Stage::start(None, 10).await;
+    let stage = TestListener::start(None, 10).await;
     let mut stream = stage.connect().await;
     let from = stream.local_addr().unwrap();
     let answer = certificates::ask(&mut stream, "/").await.unwrap();
@@ -109,7 +115,7 @@ async fn a_request_says_where_it_comes_from() {
 
 #[tokio::test]
 async fn answers_are_counted_by_how_they_went_and_probes_are_not() {
-    let stage = Stage::start(None, 10).await;
+    let stage = TestListener::start(None, 10).await;
     for path in ["/", "/", "/nowhere", "/readyz", "/healthz"] {
         certificates::ask(&mut stage.connect().await, path).await.unwrap();
     }
@@ -132,7 +138,7 @@ async fn answers_are_counted_by_how_they_went_and_probes_are_not() {
 #[tokio::test]
 async fn a_verified_certificate_says_who_asks() {
     let (folder, authority) = (Folder::new(), Authority::new());
-    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let stage = TestListener::start(Some(tls(&folder, &authority)), 10).await;
     let long = "x".repeat(600);
     let cases = [
         (
@@ -157,7 +163,7 @@ async fn a_verified_certificate_says_who_asks() {
 #[tokio::test]
 async fn a_certificate_of_another_authority_is_sent_away() {
     let (folder, authority) = (Folder::new(), Authority::new());
-    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let stage = TestListener::start(Some(tls(&folder, &authority)), 10).await;
     let stranger = client_of(&Authority::new(), &[], &[], Some("admin"));
     let answer = certificates::get(stage.address, certificates::client(&authority, Some(&stranger)), "/").await;
     assert!(answer.is_err(), "{answer:?}");
@@ -167,7 +173,7 @@ async fn a_certificate_of_another_authority_is_sent_away() {
 #[tokio::test]
 async fn half_open_handshakes_do_not_stop_others() {
     let (folder, authority) = (Folder::new(), Authority::new());
-    let stage = Stage::start(Some(tls(&folder, &authority)), 1_000).await;
+    let stage = TestListener::start(Some(tls(&folder, &authority)), 1_000).await;
     let silent = stage.crowd(300, b"").await;
     let begun = stage.crowd(200, &[HANDSHAKE_RECORD, 3, 1, 2, 0]).await;
     wait_until(|| stage.metrics.open.get() == 500).await;
@@ -197,7 +203,7 @@ fn first_words(authority: &Authority) -> Vec<u8> {
 #[tokio::test]
 async fn handshakes_that_nobody_ends_do_not_stop_others() {
     let (folder, authority) = (Folder::new(), Authority::new());
-    let stage = Stage::start(Some(tls(&folder, &authority)), 1_000).await;
+    let stage = TestListener::start(Some(tls(&folder, &authority)), 1_000).await;
     let words = first_words(&authority);
     let begun = stage.crowd(300, &[HANDSHAKE_RECORD]).await;
     let half = stage.crowd(100, &words[..words.len() / 2]).await;
@@ -222,7 +228,7 @@ async fn handshakes_that_nobody_ends_do_not_stop_others() {
 #[tokio::test]
 async fn a_plain_request_to_a_tls_port_is_told_so() {
     let (folder, authority) = (Folder::new(), Authority::new());
-    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let stage = TestListener::start(Some(tls(&folder, &authority)), 10).await;
     let answer = stage.answer().await;
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("https://"), "{answer}");
     assert_eq!(stage.metrics.handshakes_failed.get(), 1);
@@ -233,7 +239,7 @@ async fn a_plain_request_to_a_tls_port_is_told_so() {
 
 #[tokio::test]
 async fn slow_clients_are_cut_off_and_do_not_stop_others() {
-    let stage = Stage::start(None, 1_000).await;
+    let stage = TestListener::start(None, 1_000).await;
     let mut slow = stage.crowd(100, b"GET / HTTP/1.1\r\nhost: loc").await;
     slow.extend(stage.crowd(50, b"PRI * HT").await);
     slow.extend(stage.crowd(50, b"").await);
@@ -253,7 +259,7 @@ async fn slow_clients_are_cut_off_and_do_not_stop_others() {
 
 #[tokio::test]
 async fn a_thousand_idle_and_two_hundred_slow_connections_keep_nobody_waiting() {
-    let stage = Stage::start(None, 2_000).await;
+    let stage = TestListener::start(None, 2_000).await;
     let alone = stage.slowest_of(50).await;
     let _idle = stage.crowd(1_000, b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let _slow = stage.crowd(200, b"GET / HTTP/1.1\r\nhost: loc").await;
@@ -266,7 +272,7 @@ async fn a_thousand_idle_and_two_hundred_slow_connections_keep_nobody_waiting() 
 
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
-    let stage = Stage::start(None, 10).await;
+    let stage = TestListener::start(None, 10).await;
     let mut stream = stage.connect().await;
     let head = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-large: {}\r\n\r\n", "x".repeat(2 * HEAD_BYTES_MAX as usize));
     let _sent = stream.write_all(head.as_bytes()).await;
@@ -278,7 +284,7 @@ async fn a_head_that_is_too_large_is_refused() {
 
 #[tokio::test]
 async fn beyond_the_limit_a_connection_waits_for_its_turn() {
-    let stage = Stage::start(None, 2).await;
+    let stage = TestListener::start(None, 2).await;
     let mut first = stage.connect().await;
     let second = stage.connect().await;
     wait_until(|| stage.metrics.full.get() == 1).await;
@@ -296,7 +302,7 @@ const IDLE_CLIENT: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\
 
 #[tokio::test]
 async fn idle_connections_make_room_for_new_ones() {
-    let stage = Stage::start(None, 32).await;
+    let stage = TestListener::start(None, 32).await;
     let _idle = stage.crowd(32, IDLE_CLIENT).await;
     wait_until(|| stage.metrics.full.get() == 1).await;
     // More than there are places: those in the backlog are let in as well, and leave in their turn.
@@ -311,7 +317,7 @@ async fn idle_connections_make_room_for_new_ones() {
 #[tokio::test]
 async fn a_handshake_under_way_does_not_hold_up_the_end() {
     let (folder, authority) = (Folder::new(), Authority::new());
-    let stage = Stage::start(Some(tls(&folder, &authority)), 10).await;
+    let stage = TestListener::start(Some(tls(&folder, &authority)), 10).await;
     let _silent = stage.crowd(3, b"").await;
     wait_until(|| stage.metrics.open.get() == 3).await;
     tokio::time::pause();

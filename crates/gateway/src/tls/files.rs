@@ -12,14 +12,14 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Files {
+pub(super) struct TlsFiles {
     pub(super) cert: PathBuf,
     pub(super) key: PathBuf,
     pub(super) client_ca: Option<PathBuf>,
 }
 
 /// Tells one version of the files from another: time of change and length of each.
-pub(super) type Stamps = Vec<Option<(Option<SystemTime>, u64)>>;
+pub(super) type FileStamps = Vec<Option<(Option<SystemTime>, u64)>>;
 
 /// Why there is no TLS with these files.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +51,8 @@ pub enum TlsError {
     ClientCa { path: PathBuf, error: String },
 }
 
-impl Files {
-    pub(super) fn stamps(&self) -> Stamps {
+impl TlsFiles {
+    pub(super) fn stamps(&self) -> FileStamps {
         let stamp = |path: &PathBuf| {
             let metadata = std::fs::metadata(path).ok()?;
             Some((metadata.modified().ok(), metadata.len()))

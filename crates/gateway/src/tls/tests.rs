@@ -3,13 +3,13 @@ use std::path::Path;
 use super::*;
 use crate::certificates::{Authority, Folder, Pair};
 
-fn loaded(folder: &Folder, pair: &Pair) -> Tls {
+fn loaded(folder: &Folder, pair: &Pair) -> ListenerTls {
     let (cert, key) = folder.write_pair(pair);
-    Tls::load(cert, key, None).unwrap()
+    ListenerTls::load(cert, key, None).unwrap()
 }
 
 /// What is in force, to tell one from another.
-fn in_force(tls: &Tls) -> Arc<ServerConfig> {
+fn in_force(tls: &ListenerTls) -> Arc<ServerConfig> {
     tls.shared.current.lock().config.clone()
 }
 
@@ -21,20 +21,20 @@ fn files_that_cannot_be_used_are_named_with_what_to_give_instead() {
     let empty = folder.write("empty.pem", "");
     let missing = Path::new("/no/such/file").to_owned();
     let cases = [
-        (Tls::load(missing.clone(), key.clone(), None), "/no/such/file", "may read"),
-        (Tls::load(cert.clone(), missing.clone(), None), "/no/such/file", "may read"),
-        (Tls::load(cert.clone(), key.clone(), Some(missing)), "/no/such/file", "may read"),
-        (Tls::load(empty.clone(), key.clone(), None), "empty.pem", "give a PEM file with the server's own first"),
-        (Tls::load(key.clone(), key.clone(), None), "key.pem", "no certificate"),
-        (Tls::load(cert.clone(), empty.clone(), None), "empty.pem", "not encrypted"),
-        (Tls::load(cert.clone(), other_key, None), "other.pem", "made together"),
-        (Tls::load(cert.clone(), key.clone(), Some(empty)), "empty.pem", "sign those of clients"),
+        (ListenerTls::load(missing.clone(), key.clone(), None), "/no/such/file", "may read"),
+        (ListenerTls::load(cert.clone(), missing.clone(), None), "/no/such/file", "may read"),
+        (ListenerTls::load(cert.clone(), key.clone(), Some(missing)), "/no/such/file", "may read"),
+        (ListenerTls::load(empty.clone(), key.clone(), None), "empty.pem", "give a PEM file with the server's own first"),
+        (ListenerTls::load(key.clone(), key.clone(), None), "key.pem", "no certificate"),
+        (ListenerTls::load(cert.clone(), empty.clone(), None), "empty.pem", "not encrypted"),
+        (ListenerTls::load(cert.clone(), other_key, None), "other.pem", "made together"),
+        (ListenerTls::load(cert.clone(), key.clone(), Some(empty)), "empty.pem", "sign those of clients"),
     ];
     for (result, file, advice) in cases {
         let error = result.unwrap_err().to_string();
         assert!(error.contains(file) && error.contains(advice), "{file}, {advice}: {error}");
     }
-    assert!(Tls::load(cert.clone(), key, Some(cert)).is_ok());
+    assert!(ListenerTls::load(cert.clone(), key, Some(cert)).is_ok());
 }
 
 #[test]

@@ -212,11 +212,25 @@ async fn nothing_is_answered_without_a_credential() {
     for (row, ..) in MATRIX {
         assert_eq!(knock(&server, row, None, None).await, Door::Unknown, "{row}");
     }
-    for open in ["GET /healthz", "GET /readyz", "GET /", "GET /ui/app.js"] {
+    for open in ["GET /healthz", "GET /readyz", "GET /openapi.json", "GET /", "GET /ui/app.js"] {
         assert_eq!(knock(&server, open, None, None).await, Door::Open, "{open}");
     }
-    for closed in ["GET /openapi.json", "GET /v1/nothing", "DELETE /v1/jobs", "GET /ui/"] {
+    for closed in ["GET /v1/nothing", "DELETE /v1/jobs", "GET /ui/"] {
         assert_eq!(knock(&server, closed, None, None).await, Door::Unknown, "{closed}");
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_a_path_does_not_take_is_answered_with_those_that_it_takes() {
+    let server = Closed::start().await;
+    let key = server.key("viewer", None).await;
+    for (method, path, allow) in
+        [("DELETE", "/v1/jobs", "GET,HEAD,POST"), ("GET", "/v1/keys", "POST"), ("POST", "/v1/policy", "GET,HEAD,PUT")]
+    {
+        let request = server.request(method, path).header("authorization", format!("Bearer {key}"));
+        let reply = server.send(request, "").await;
+        reply.is_problem(405, "method_not_allowed");
+        assert_eq!(reply.header("allow"), allow, "{method} {path}");
     }
 }
 
@@ -227,8 +241,8 @@ async fn every_role_may_do_what_the_matrix_says_and_nothing_else() {
         let everyone = server.key(role, None).await;
         // Machines are for every tenant.
         let bound = if ["worker", "scheduler"].contains(&role) { None } else { Some(server.key(role, Some("acme")).await) };
-        for (row, of, letters) in MATRIX {
-            let may = letters.contains(letter);
+        for (row, of, bus_submits) in MATRIX {
+            let may = bus_submits.contains(letter);
             let expected = if may { Door::Open } else { Door::Forbidden };
             assert_eq!(knock(&server, row, Some(&everyone), None).await, expected, "{role} of everyone: {row}");
             let Some(bound) = &bound else { continue };

@@ -55,27 +55,27 @@ async fn a_job_that_died_waiting_counts_no_attempt_anywhere() {
     let server = Server::start().await;
     let id = server.submit(json!({ "topic": "job.a", "deadline_ms": 1_000 })).await;
     server.clock.advance(Duration::from_secs(2));
-    let letters = async {
+    let bus_submits = async {
         let mut pause = tokio::time::interval(Duration::from_millis(5));
         loop {
-            let letters = server.get("/v1/dead-letters").await.json["dead_letters"].clone();
-            if letters != json!([]) {
-                return letters;
+            let bus_submits = server.get("/v1/dead-letters").await.json["dead_letters"].clone();
+            if bus_submits != json!([]) {
+                return bus_submits;
             }
             pause.tick().await;
         }
     };
-    let letters = tokio::time::timeout(PATIENCE, letters).await.expect("the job dies");
+    let bus_submits = tokio::time::timeout(PATIENCE, bus_submits).await.expect("the job dies");
     let shown = server.get(&format!("/v1/dead-letters/{id}")).await.json;
-    assert_eq!((&letters[0], &shown["attempts"]), (&shown, &json!(0)));
+    assert_eq!((&bus_submits[0], &shown["attempts"]), (&shown, &json!(0)));
     assert_eq!(server.get(&format!("/v1/jobs/{id}")).await.json["attempt"], 0);
 }
 
 #[tokio::test]
 async fn one_dead_job_is_replayed_into_a_new_life() {
     let (server, mut worker) = with_dead_jobs().await;
-    let letters = server.get("/v1/dead-letters?topic=job.b").await.json;
-    let id = letters["dead_letters"][0]["job_id"].as_str().expect("an id").to_owned();
+    let bus_submits = server.get("/v1/dead-letters?topic=job.b").await.json;
+    let id = bus_submits["dead_letters"][0]["job_id"].as_str().expect("an id").to_owned();
     let reply = server.post(&format!("/v1/dead-letters/{id}/replay"), &json!({})).await;
     assert_eq!(reply.json, json!({ "job_id": id, "state": "SCHEDULED" }), "{reply:?}");
     let again = worker.run_one(Some(succeeded("2"))).await;

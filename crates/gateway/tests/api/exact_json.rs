@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::request::{Caller, Json, NewJob};
 use lockgate_gateway::{Gateway, GatewaySettings};
-use lockgate_ports::memory::SeededEntropy;
+use lockgate_model::SeededEntropy;
 use lockgate_proto::v1;
 use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
 use lockgate_proto::v1::safety_kernel_client::SafetyKernelClient;
@@ -68,8 +68,9 @@ async fn a_payload_with_two_faces_is_refused_over_rest_grpc_and_nats() {
         clock: Arc::clone(&server.clock) as _,
         settings: GatewaySettings::default(),
     };
-    let letters = gateway.letters(None).expect("open");
-    let answer = letters.submit(&Caller::new("default", "ann"), None, vec![new_job(TWO_FACED)]).await.expect("an answer");
+    let bus_submits = gateway.bus_submits(None).expect("open");
+    let answer =
+        bus_submits.submit(&Caller::new("default", "ann"), None, vec![new_job(TWO_FACED)]).await.expect("an answer");
     assert!(refusal(answer.jobs).contains("payload.to: is given twice"));
     assert_eq!(server.stored().await, 0);
 }

@@ -84,9 +84,9 @@ async fn what_is_expired_revoked_or_forged_opens_no_method_and_no_route() {
         ("key confusion", issuer.confuse(&claims)),
         ("a stranger's key", Issuer::new().sign(&claims)),
     ];
-    for (row, of, letters) in MATRIX {
+    for (row, of, bus_submits) in MATRIX {
         // What is refused below would be let in if it were believed.
-        let expected = if of == Of::Own && letters.contains('A') { Door::Open } else { Door::Forbidden };
+        let expected = if of == Of::Own && bus_submits.contains('A') { Door::Open } else { Door::Forbidden };
         assert_eq!(knock(&server, row, Some(&good), None).await, expected, "a good token: {row}");
         for (name, credential) in &bad {
             let door = knock(&server, row, Some(credential), None).await;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use lockgate_engine::{Roles, Settings};
 use lockgate_gateway::GatewaySettings;
-use lockgate_ports::memory::{MemoryBus, Mood};
+use lockgate_memory::MemoryBus;
+use lockgate_model::HealthAnswer;
 use lockgate_ports::{Bell, Bus, Ear, Overheard, Sighting, Sightings, StoreError};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -67,7 +68,7 @@ async fn a_store_that_refuses_is_told_apart_from_one_that_is_full_or_damaged() {
         (StoreError::Full(text()), "store_full", "full"),
         (StoreError::Corrupt(text()), "store_damaged", "damaged"),
     ] {
-        stage.store.set_mood(Mood::Refuses(error));
+        stage.store.set_mood(HealthAnswer::Refuses(error));
         let reply = server.until_code(code).await;
         reply.is_problem(503, code);
         assert!(!reply.text.contains("connection refused"), "anybody may ask: {reply:?}");
@@ -79,7 +80,7 @@ async fn a_store_that_refuses_is_told_apart_from_one_that_is_full_or_damaged() {
         assert_eq!((&health["status"], &component(&health, "store")["state"]), (&json!("not_ready"), &json!(state)));
         assert_eq!(server.get("/healthz").await.json, json!({ "status": "alive" }));
     }
-    stage.store.set_mood(Mood::Well);
+    stage.store.set_mood(HealthAnswer::Well);
     server.wait_for("it is well again", async || server.get("/readyz").await.status == 200).await;
 }
 
@@ -88,7 +89,7 @@ async fn a_store_that_hangs_is_noticed_within_two_seconds_and_asked_once() {
     let stage = Stage::default();
     let server = start(&stage).await;
     server.wait_for("it is up", async || server.get("/readyz").await.status == 200).await;
-    stage.store.set_mood(Mood::Hangs);
+    stage.store.set_mood(HealthAnswer::Hangs);
     let began = Instant::now();
     server.until_code("store_hanging").await.is_problem(503, "store_hanging");
     // An answer from just before is good for a second.
@@ -100,7 +101,7 @@ async fn a_store_that_hangs_is_noticed_within_two_seconds_and_asked_once() {
     assert!(asked.elapsed() < Duration::from_secs(1), "nobody waits for what is known to hang: {:?}", asked.elapsed());
     assert_eq!(stage.store.waiting(), 1, "questions do not pile up");
     assert_eq!(server.get("/healthz").await.status, 200);
-    stage.store.set_mood(Mood::Well);
+    stage.store.set_mood(HealthAnswer::Well);
     server.wait_for("it is well again", async || server.get("/readyz").await.status == 200).await;
 }
 
@@ -134,11 +135,11 @@ async fn a_damaged_store_gets_no_new_jobs() {
     let stage = Stage::default();
     let server = start(&stage).await;
     server.wait_for("it is up", async || server.get("/readyz").await.status == 200).await;
-    stage.store.set_mood(Mood::Refuses(StoreError::Corrupt("jobs_done".to_owned())));
+    stage.store.set_mood(HealthAnswer::Refuses(StoreError::Corrupt("jobs_done".to_owned())));
     server.until_code("store_damaged").await;
     let refused = server.post("/v1/jobs", &echo()).await;
     assert!(refused.status == 503 && refused.text.contains("the Store is damaged (jobs_done)"), "{refused:?}");
-    stage.store.set_mood(Mood::Well);
+    stage.store.set_mood(HealthAnswer::Well);
     server.wait_for("it is well again", async || server.get("/readyz").await.status == 200).await;
     assert!(server.post("/v1/jobs", &echo()).await.status < 300);
 }
@@ -149,7 +150,7 @@ async fn grpc_health_follows_readiness() {
     let server = start(&stage).await;
     let mut health = HealthClient::new(server.channel().await);
     let mut watched = health.watch(HealthCheckRequest::default()).await.expect("watched").into_inner();
-    stage.store.set_mood(Mood::Refuses(StoreError::Unavailable("away".to_owned())));
+    stage.store.set_mood(HealthAnswer::Refuses(StoreError::Unavailable("away".to_owned())));
     loop {
         let news = tokio::time::timeout(crate::support::PATIENCE, watched.message()).await.expect("news in time");
         if news.expect("an unbroken stream").expect("news").status() == ServingStatus::NotServing {

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use lockgate_core::ids::JobId;
 use lockgate_core::job::JobState;
 use lockgate_engine::{Settings, WorkerStatus};
-use lockgate_ports::Jobs;
+use lockgate_ports::JobStore;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use lockgate_proto::v1::worker_client::WorkerClient;
 use lockgate_proto::v1::{self, Beat, ServerMessage, WatchJobRequest, WorkerMessage};

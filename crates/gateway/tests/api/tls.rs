@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lockgate_gateway::{GatewaySettings, Tls};
+use lockgate_gateway::{GatewaySettings, ListenerTls};
 use lockgate_proto::v1::ListJobsRequest;
 use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig};
@@ -13,7 +13,7 @@ use crate::support::tls::{Authority, Folder, client, get};
 struct Stage {
     folder: Folder,
     authority: Authority,
-    tls: Tls,
+    tls: ListenerTls,
     server: Server,
 }
 
@@ -21,7 +21,7 @@ impl Stage {
     async fn start() -> Self {
         let (folder, authority) = (Folder::new(), Authority::new());
         let (cert, key): (PathBuf, PathBuf) = folder.write_pair(&authority.server());
-        let tls = Tls::load(cert, key, None).expect("a good pair");
+        let tls = ListenerTls::load(cert, key, None).expect("a good pair");
         let server = Server::start_with(GatewaySettings { tls: Some(tls.clone()), ..GatewaySettings::default() }).await;
         Self { folder, authority, tls, server }
     }

@@ -5,28 +5,28 @@ use lockgate_core::job::Answer;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Look at jobs that wait for a person, and answer
 #[derive(Args, Debug)]
-pub(crate) struct Approvals {
+pub(crate) struct ApprovalsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ApprovalCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    List(List),
-    Show(Show),
+enum ApprovalCommand {
+    List(ListApprovals),
+    Show(ShowApproval),
     Approve(Approve),
     Reject(Reject),
 }
 
 /// List open questions, oldest first
 #[derive(Args, Debug)]
-struct List {
+struct ListApprovals {
     /// Questions on a page
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
@@ -38,7 +38,7 @@ struct List {
 
 /// Show what was asked about a job
 #[derive(Args, Debug)]
-struct Show {
+struct ShowApproval {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
@@ -48,7 +48,7 @@ struct Show {
 #[derive(Args, Debug)]
 struct Approve {
     #[command(flatten)]
-    answer: Given,
+    answer: ApprovalAnswer,
 
     /// Approve although this credential does not show the payload; the records say so
     #[arg(long)]
@@ -59,11 +59,11 @@ struct Approve {
 #[derive(Args, Debug)]
 struct Reject {
     #[command(flatten)]
-    answer: Given,
+    answer: ApprovalAnswer,
 }
 
 #[derive(Args, Debug)]
-struct Given {
+struct ApprovalAnswer {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
@@ -73,19 +73,21 @@ struct Given {
     note: String,
 }
 
-impl Approvals {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl ApprovalsArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         match self.command {
-            Command::List(command) => command.run(session).await,
-            Command::Show(command) => command.run(session).await,
-            Command::Approve(command) => command.answer.send(session, Answer::Approve, command.acknowledge_hidden).await,
-            Command::Reject(command) => command.answer.send(session, Answer::Reject, false).await,
+            ApprovalCommand::List(command) => command.run(session).await,
+            ApprovalCommand::Show(command) => command.run(session).await,
+            ApprovalCommand::Approve(command) => {
+                command.answer.send(session, Answer::Approve, command.acknowledge_hidden).await
+            }
+            ApprovalCommand::Reject(command) => command.answer.send(session, Answer::Reject, false).await,
         }
     }
 }
 
-impl List {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl ListApprovals {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let request = v1::ListApprovalsRequest { limit: self.limit, cursor: self.cursor };
         let response = session.approvals().list_approvals(request).await;
         let page = view::Approvals::from(session.answer(response)?);
@@ -109,22 +111,22 @@ impl List {
 fn table(page: &view::Approvals, out: Output) -> String {
     let row = |question: &view::Approval| {
         vec![
-            Field::text(&question.job_id),
-            Field::text(&question.topic),
-            Field::text(&question.submitter),
-            Field::text(&question.rule),
-            Field::number(&format!("{}/{}", question.approved_by.len(), question.approvers_needed)),
+            TableCell::text(&question.job_id),
+            TableCell::text(&question.topic),
+            TableCell::text(&question.submitter),
+            TableCell::text(&question.rule),
+            TableCell::number(&format!("{}/{}", question.approved_by.len(), question.approvers_needed)),
             out.relative_or_dash(question.asked_at),
             out.relative_or_dash(question.expires_at),
-            Field::clipped(&question.reason),
+            TableCell::clipped(&question.reason),
         ]
     };
     let rows: Vec<_> = page.approvals.iter().map(row).collect();
     out.table(&["job", "topic", "submitter", "rule", "votes", "asked", "expires", "reason"], &rows)
 }
 
-impl Show {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl ShowApproval {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let question = fetch(session, self.job_id).await?;
         if session.out.is_json() {
             session.out.json(&question)?;
@@ -136,7 +138,7 @@ impl Show {
 }
 
 /// What was asked about the job, as it is now.
-async fn fetch(session: &mut Session, job_id: String) -> Result<view::Approval, CliError> {
+async fn fetch(session: &mut CliSession, job_id: String) -> Result<view::Approval, CliError> {
     let response = session.client.get_job(v1::GetJobRequest { job_id }).await;
     let job = session.answer(response)?;
     let none = format!("job {} is {}: nobody was asked for an approval", job.job_id, view::state(job.state()));
@@ -145,34 +147,34 @@ async fn fetch(session: &mut Session, job_id: String) -> Result<view::Approval, 
 
 fn text(question: &view::Approval, out: Output) -> String {
     let labels: Vec<String> = question.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let list = |items: &[String]| (!items.is_empty()).then(|| Field::text(items.join(" ")));
+    let list = |items: &[String]| (!items.is_empty()).then(|| TableCell::text(items.join(" ")));
     let votes = format!("{} of {}", question.approved_by.len(), question.approvers_needed);
-    let hidden = || Field::text("hidden from this credential; approve with --acknowledge-hidden").toned(Tone::Waiting);
-    let shown = question.payload.as_ref().map(|payload| Field::text(payload.get()));
+    let hidden = || TableCell::text("hidden from this credential; approve with --acknowledge-hidden").toned(Tone::Waiting);
+    let shown = question.payload.as_ref().map(|payload| TableCell::text(payload.get()));
     let payload = if question.payload_hidden { Some(hidden()) } else { shown };
     let facts = [
-        ("job", Some(Field::text(&question.job_id))),
-        ("topic", Some(Field::text(&question.topic))),
-        ("submitter", Some(Field::text(&question.submitter))),
-        ("capability", question.capability.as_ref().map(Field::text)),
+        ("job", Some(TableCell::text(&question.job_id))),
+        ("topic", Some(TableCell::text(&question.topic))),
+        ("submitter", Some(TableCell::text(&question.submitter))),
+        ("capability", question.capability.as_ref().map(TableCell::text)),
         ("risk tags", list(&question.risk_tags)),
         ("labels", list(&labels)),
         ("payload", payload),
-        ("rule", Some(Field::text(&question.rule))),
-        ("reason", Some(Field::text(&question.reason))),
-        ("votes", Some(Field::text(votes))),
+        ("rule", Some(TableCell::text(&question.rule))),
+        ("reason", Some(TableCell::text(&question.reason))),
+        ("votes", Some(TableCell::text(votes))),
         ("approved by", list(&question.approved_by)),
-        ("asked", question.asked_at.map(|at| Field::text(out.moment(at)))),
-        ("expires", question.expires_at.map(|at| Field::text(out.moment(at)))),
-        ("request", Some(Field::text(&question.request_hash).toned(Tone::Faint))),
+        ("asked", question.asked_at.map(|at| TableCell::text(out.moment(at)))),
+        ("expires", question.expires_at.map(|at| TableCell::text(out.moment(at)))),
+        ("request", Some(TableCell::text(&question.request_hash).toned(Tone::Faint))),
     ];
     let facts: Vec<_> = facts.into_iter().filter_map(|(name, field)| field.map(|field| (name, field))).collect();
     out.fields(&facts)
 }
 
-impl Given {
+impl ApprovalAnswer {
     /// The hashes bind the answer to what was shown: whatever the job or the rule becomes meanwhile is not answered.
-    async fn send(self, session: &mut Session, answer: Answer, acknowledge_hidden: bool) -> Result<Exit, CliError> {
+    async fn send(self, session: &mut CliSession, answer: Answer, acknowledge_hidden: bool) -> Result<Exit, CliError> {
         let question = fetch(session, self.job_id).await?;
         let out = session.out;
         out.remark(&text(&question, out));

@@ -8,30 +8,30 @@ use clap::{Args, Subcommand};
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Most rows the server looks at for one page.
 const PAGE: u32 = 1_000;
 
-/// Read the audit trail and prove that nobody touched it
+/// Read the audit trail and verify that it was not altered
 #[derive(Args, Debug)]
 pub(crate) struct Audit {
     #[command(subcommand)]
-    command: Command,
+    command: AuditRowCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    List(List),
+enum AuditRowCommand {
+    List(ListAuditRows),
     Verify(Verify),
     Export(Export),
 }
 
 /// List rows of the tenant, oldest first
 #[derive(Args, Debug)]
-struct List {
+struct ListAuditRows {
     /// Number of the last row already seen
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "NUMBER")]
     after: i64,
@@ -54,22 +54,22 @@ struct Export {
 }
 
 impl Audit {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         match self.command {
-            Command::List(command) => command.run(session).await,
-            Command::Verify(command) => command.run(session).await,
-            Command::Export(command) => command.run(session).await,
+            AuditRowCommand::List(command) => command.run(session).await,
+            AuditRowCommand::Verify(command) => command.run(session).await,
+            AuditRowCommand::Export(command) => command.run(session).await,
         }
     }
 }
 
-async fn page(session: &Session, after: i64, limit: u32) -> Result<view::AuditRows, CliError> {
+async fn page(session: &CliSession, after: i64, limit: u32) -> Result<view::AuditRows, CliError> {
     let response = session.admin().list_audit(v1::ListAuditRequest { after, limit }).await;
     session.answer(response).map(view::AuditRows::from)
 }
 
-impl List {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl ListAuditRows {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let page = page(session, self.after, self.limit).await?;
         let out = session.out;
         if out.is_json() {
@@ -97,13 +97,13 @@ fn table(page: &view::AuditRows, out: Output) -> String {
             _ => Tone::Plain,
         };
         vec![
-            Field::number(&row.id),
+            TableCell::number(&row.id),
             out.relative_or_dash(row.at),
-            Field::text(&row.actor),
-            Field::text(row.source.as_deref().unwrap_or("-")),
-            Field::text(&row.action).toned(tone),
-            Field::clipped(&row.subject),
-            Field::clipped(row.detail.as_ref().map_or("", |detail| detail.get())),
+            TableCell::text(&row.actor),
+            TableCell::text(row.source.as_deref().unwrap_or("-")),
+            TableCell::text(&row.action).toned(tone),
+            TableCell::clipped(&row.subject),
+            TableCell::clipped(row.detail.as_ref().map_or("", |detail| detail.get())),
         ]
     };
     let rows: Vec<_> = page.rows.iter().map(row).collect();
@@ -111,7 +111,7 @@ fn table(page: &view::AuditRows, out: Output) -> String {
 }
 
 impl Verify {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.admin().verify_audit(v1::VerifyAuditRequest {}).await;
         let verified = view::Verified::from(session.answer(response)?);
         let out = session.out;
@@ -141,7 +141,7 @@ fn verdict(verified: &view::Verified, out: Output) -> String {
 }
 
 impl Export {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let mut sink: Box<dyn Write + Send> = match &self.out {
             Some(path) => Box::new(BufWriter::new(create(path)?)),
             None => Box::new(BufWriter::new(std::io::stdout())),

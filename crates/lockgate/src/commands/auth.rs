@@ -9,30 +9,30 @@ use clap::{Args, Subcommand};
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Say who is let in, and with what
 #[derive(Args, Debug)]
 pub(crate) struct Auth {
     #[command(subcommand)]
-    command: Command,
+    command: AuthCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AuthCommand {
     Whoami(whoami::Whoami),
     /// Make, list, replace and revoke API keys
     #[command(subcommand)]
-    Key(Key),
+    Key(KeyCommand),
     /// Let bearers of client certificates in, or keep them out again
     #[command(subcommand)]
     Certificate(Certificate),
 }
 
 #[derive(Debug, Subcommand)]
-enum Key {
+enum KeyCommand {
     Create(make::Create),
-    List(credentials::List),
+    List(credentials::ListCredentials),
     Rotate(make::Rotate),
     Revoke(credentials::Revoke),
 }
@@ -40,23 +40,23 @@ enum Key {
 #[derive(Debug, Subcommand)]
 enum Certificate {
     Bind(make::Bind),
-    List(credentials::List),
+    List(credentials::ListCredentials),
     Revoke(credentials::Revoke),
 }
 
 impl Auth {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
-        let session = Session::connect(connection, out).await?;
+        let session = CliSession::connect(connection, out).await?;
         match self.command {
-            Command::Whoami(command) => command.run(&session).await,
-            Command::Key(Key::Create(command)) => command.run(&session, connection).await,
-            Command::Key(Key::List(command)) => command.run(&session, "key").await,
-            Command::Key(Key::Rotate(command)) => command.run(&session).await,
-            Command::Key(Key::Revoke(command)) | Command::Certificate(Certificate::Revoke(command)) => {
+            AuthCommand::Whoami(command) => command.run(&session).await,
+            AuthCommand::Key(KeyCommand::Create(command)) => command.run(&session, connection).await,
+            AuthCommand::Key(KeyCommand::List(command)) => command.run(&session, "key").await,
+            AuthCommand::Key(KeyCommand::Rotate(command)) => command.run(&session).await,
+            AuthCommand::Key(KeyCommand::Revoke(command)) | AuthCommand::Certificate(Certificate::Revoke(command)) => {
                 command.run(&session).await
             }
-            Command::Certificate(Certificate::Bind(command)) => command.run(&session, connection).await,
-            Command::Certificate(Certificate::List(command)) => command.run(&session, "certificate").await,
+            AuthCommand::Certificate(Certificate::Bind(command)) => command.run(&session, connection).await,
+            AuthCommand::Certificate(Certificate::List(command)) => command.run(&session, "certificate").await,
         }
     }
 }

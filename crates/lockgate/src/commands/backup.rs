@@ -42,7 +42,7 @@ pub(crate) struct Backup {
 }
 
 #[derive(Serialize)]
-struct Made {
+struct BackupSummary {
     backup: String,
     id: String,
     bytes: u64,
@@ -62,7 +62,7 @@ impl Backup {
         let (manifest, to) = made.await.map_err(|error| CliError::Usage(error.to_string()))??;
         let size: u64 = manifest.files.iter().map(|file| file.bytes).sum();
         if out.is_json() {
-            out.json(&Made {
+            out.json(&BackupSummary {
                 backup: to.display().to_string(),
                 id: manifest.id,
                 bytes: size,

@@ -25,12 +25,12 @@ use tempfile::TempDir;
 use crate::error::{CliError, Exit};
 use crate::output::Output;
 use crate::servers::ServerArgs;
-use report::Report;
+use report::BenchReport;
 use server::Bed;
 
 /// Measure this build on this machine with a server of its own in a temporary folder
 #[derive(Args, Debug)]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     /// Take less than 40 seconds: shorter runs, no backlog of a million
     #[arg(long)]
     quick: bool,
@@ -72,7 +72,7 @@ struct Scale {
     quick: bool,
 }
 
-impl Bench {
+impl BenchArgs {
     fn scale(&self) -> Scale {
         if self.quick {
             return Scale {
@@ -103,7 +103,7 @@ impl Bench {
 
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
         let scale = self.scale();
-        let mut report = Report::new(out);
+        let mut report = BenchReport::new(out);
         report.note(&format!(
             "{} build, {} cores",
             if cfg!(debug_assertions) { "development" } else { "release" },
@@ -137,7 +137,7 @@ impl Bench {
     }
 }
 
-async fn embedded(scale: Scale, report: &mut Report) -> Result<(), CliError> {
+async fn embedded(scale: Scale, report: &mut BenchReport) -> Result<(), CliError> {
     let (folder, bed) = (TempDir::with_prefix("lockgate-bench-")?, Bed::embedded());
     limits::measure(folder.path(), report).await?;
     decisions::measure(report)?;

@@ -4,16 +4,16 @@ use clap::Args;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Show the circuit breakers between this server and its safety kernel
 #[derive(Args, Debug)]
-pub(crate) struct Breaker {}
+pub(crate) struct BreakerArgs {}
 
-impl Breaker {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl BreakerArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.admin().list_breakers(v1::ListBreakersRequest {}).await;
         let breakers = view::Breakers::from(session.answer(response)?);
         if session.out.is_json() {
@@ -38,12 +38,12 @@ fn table(breakers: &view::Breakers, out: Output) -> String {
                 _ => Tone::Bad,
             };
             vec![
-                Field::text(&breaker.name),
-                Field::text(&breaker.state).toned(tone),
-                Field::text(&breaker.sharing),
-                Field::number(&breaker.failures),
+                TableCell::text(&breaker.name),
+                TableCell::text(&breaker.state).toned(tone),
+                TableCell::text(&breaker.sharing),
+                TableCell::number(&breaker.failures),
                 out.relative_or_dash(breaker.open_until),
-                Field::clipped(breaker.last_error.as_deref().unwrap_or_default()),
+                TableCell::clipped(breaker.last_error.as_deref().unwrap_or_default()),
             ]
         })
         .collect();

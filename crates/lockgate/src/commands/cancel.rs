@@ -4,12 +4,12 @@ use clap::Args;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Stop a job, whether it waits or runs
 #[derive(Args, Debug)]
-pub(crate) struct Cancel {
+pub(crate) struct CancelArgs {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
@@ -19,8 +19,8 @@ pub(crate) struct Cancel {
     reason: String,
 }
 
-impl Cancel {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl CancelArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let request = v1::CancelJobRequest { job_id: self.job_id.clone(), reason: self.reason };
         let response = session.client.cancel_job(request).await;
         let response = session.answer(response)?;

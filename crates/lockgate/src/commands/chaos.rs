@@ -2,12 +2,12 @@
 
 mod drill;
 mod fault;
-mod ledger;
 mod load;
 mod observer;
 mod process;
 mod proxy;
 mod stage;
+mod tally;
 mod ways;
 mod work;
 
@@ -17,11 +17,11 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::servers::{ServerArgs, Servers};
-use drill::{Row, drill};
-use fault::Fault;
-use stage::Stage;
+use crate::output::{Output, TableCell, Tone};
+use crate::servers::{ServerAddresses, ServerArgs};
+use drill::{RecoveryRow, drill};
+use fault::PlannedFault;
+use stage::Installation;
 
 /// Break an installation of its own on purpose, under load, and show how it recovers and that no job is lost or doubled
 #[derive(Args, Debug)]
@@ -29,7 +29,7 @@ use stage::Stage;
     postgres-cut and so on. A blow to one of several is for the scheduler that leads, or for the worker that holds most. \
     What was acknowledged, and did not end well, is lost; what ended twice is doubled. \
     With either, or without recovery, the exit code is 5.")]
-pub(crate) struct Chaos {
+pub(crate) struct ChaosArgs {
     /// Shorter silences and stops
     #[arg(long)]
     quick: bool,
@@ -50,10 +50,10 @@ pub(crate) struct Chaos {
     servers: ServerArgs,
 }
 
-impl Chaos {
+impl ChaosArgs {
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
         let servers = self.shared()?;
-        let faults = chosen(Fault::all(self.cluster), &self.faults)?;
+        let faults = chosen(PlannedFault::all(self.cluster), &self.faults)?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let rows = tokio::select! {
@@ -67,10 +67,10 @@ impl Chaos {
             std::fs::write(file, text)?;
         }
         show(&rows, out)?;
-        Ok(if rows.iter().all(Row::is_good) { Exit::Success } else { Exit::Conflict })
+        Ok(if rows.iter().all(RecoveryRow::is_good) { Exit::Success } else { Exit::Conflict })
     }
 
-    fn shared(&self) -> Result<Option<Servers>, CliError> {
+    fn shared(&self) -> Result<Option<ServerAddresses>, CliError> {
         let servers = self.servers.shared()?.filter(|_| self.cluster);
         if self.cluster && servers.is_none() {
             let text = "--cluster needs DATABASE_URL, REDIS_URL and NATS_URL; `make chaos-cluster` starts fresh servers";
@@ -80,7 +80,7 @@ impl Chaos {
     }
 }
 
-fn chosen(all: Vec<Fault>, names: &[String]) -> Result<Vec<Fault>, CliError> {
+fn chosen(all: Vec<PlannedFault>, names: &[String]) -> Result<Vec<PlannedFault>, CliError> {
     if names.is_empty() {
         return Ok(all);
     }
@@ -92,18 +92,23 @@ fn chosen(all: Vec<Fault>, names: &[String]) -> Result<Vec<Fault>, CliError> {
     names.iter().map(find).collect()
 }
 
-async fn strike_all(servers: Option<&Servers>, faults: &[Fault], quick: bool, out: Output) -> Result<Vec<Row>, CliError> {
-    let mut stage = Stage::start(servers, quick).await?;
+async fn strike_all(
+    servers: Option<&ServerAddresses>,
+    faults: &[PlannedFault],
+    quick: bool,
+    out: Output,
+) -> Result<Vec<RecoveryRow>, CliError> {
+    let mut stage = Installation::start(servers, quick).await?;
     let mut rows = Vec::with_capacity(faults.len());
     for (n, fault) in faults.iter().enumerate() {
         let row = match fault.impossible() {
-            Some(why) => Row::skipped(*fault, why),
+            Some(why) => RecoveryRow::skipped(*fault, why),
             None => match drill(&mut stage, *fault, quick).await {
                 Ok(row) => row,
                 // What it left behind must not spoil the rows after it.
                 Err(error) => {
-                    stage = Stage::start(servers, quick).await?;
-                    Row::broken(*fault, error.to_string())
+                    stage = Installation::start(servers, quick).await?;
+                    RecoveryRow::broken(*fault, error.to_string())
                 }
             },
         };
@@ -113,7 +118,7 @@ async fn strike_all(servers: Option<&Servers>, faults: &[Fault], quick: bool, ou
     Ok(rows)
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &RecoveryRow) -> String {
     match (row.skipped, &row.broken) {
         (Some(why), _) => format!("{}: not done: {why}", row.fault),
         (None, Some(why)) => format!("{}: broke off: {why}", row.fault),
@@ -135,20 +140,20 @@ fn span(millis: Option<u64>, absent: &str) -> String {
     millis.map_or_else(|| absent.to_owned(), |ms| format!("{}.{:02} s", ms / 1_000, ms % 1_000 / 10))
 }
 
-fn show(rows: &[Row], out: Output) -> Result<(), CliError> {
+fn show(rows: &[RecoveryRow], out: Output) -> Result<(), CliError> {
     if out.is_json() {
         return out.json(&rows);
     }
-    let count = |count: usize| Field::number(&count).toned(if count == 0 { Tone::Good } else { Tone::Bad });
-    let row = |row: &Row| {
+    let count = |count: usize| TableCell::number(&count).toned(if count == 0 { Tone::Good } else { Tone::Bad });
+    let row = |row: &RecoveryRow| {
         let times = match (row.skipped, &row.broken) {
             (Some(_), _) => ["not done".to_owned(), "-".to_owned(), "-".to_owned()],
             (None, Some(_)) => ["broke off".to_owned(), "-".to_owned(), "never".to_owned()],
             (None, None) => [span(Some(row.lasted_ms), "-"), span(row.detected_ms, "-"), span(row.recovered_ms, "never")],
         };
-        let mut fields = vec![Field::text(&row.fault)];
-        fields.extend(times.iter().map(Field::number));
-        fields.extend([Field::number(&row.jobs), count(row.lost), count(row.doubled), Field::number(&row.repeated)]);
+        let mut fields = vec![TableCell::text(&row.fault)];
+        fields.extend(times.iter().map(TableCell::number));
+        fields.extend([TableCell::number(&row.jobs), count(row.lost), count(row.doubled), TableCell::number(&row.repeated)]);
         fields
     };
     let names = ["fault", "lasted", "detected after", "recovered after", "jobs", "lost", "doubled", "run again"];
@@ -174,23 +179,23 @@ mod tests {
 
     #[test]
     fn the_recovery_tables_have_every_fault_and_no_other() {
-        let names = |cluster: bool| Fault::all(cluster).iter().map(|fault| fault.name()).collect::<BTreeSet<_>>();
+        let names = |cluster: bool| PlannedFault::all(cluster).iter().map(|fault| fault.name()).collect::<BTreeSet<_>>();
         assert_eq!(named("docs/resilience.md", "recovery embedded"), names(false));
         assert_eq!(named("docs/resilience.md", "recovery cluster"), names(true));
     }
 
     #[test]
     fn faults_are_chosen_by_name_and_unknown_ones_are_refused() {
-        assert_eq!(chosen(Fault::all(false), &[]).expect("all").len(), Fault::all(false).len());
-        let one = chosen(Fault::all(false), &["worker-kill".to_owned()]).expect("known");
+        assert_eq!(chosen(PlannedFault::all(false), &[]).expect("all").len(), PlannedFault::all(false).len());
+        let one = chosen(PlannedFault::all(false), &["worker-kill".to_owned()]).expect("known");
         assert_eq!(one.len(), 1);
-        let error = chosen(Fault::all(false), &["postgres-cut".to_owned()]).expect_err("unknown");
+        let error = chosen(PlannedFault::all(false), &["postgres-cut".to_owned()]).expect_err("unknown");
         assert!(error.to_string().contains("server-kill, server-stop, worker-kill"), "{error}");
     }
 
     #[test]
     fn a_fault_that_lost_something_or_was_not_recovered_from_is_bad() {
-        let good = || Row {
+        let good = || RecoveryRow {
             fault: "server-kill".to_owned(),
             lasted_ms: 0,
             detected_ms: None,
@@ -203,11 +208,11 @@ mod tests {
             broken: None,
         };
         assert!(good().is_good());
-        assert!(!Row { lost: 1, ..good() }.is_good());
-        assert!(!Row { doubled: 1, ..good() }.is_good());
-        assert!(!Row { recovered_ms: None, ..good() }.is_good());
-        assert!(!Row::broken(Fault::all(false)[0], "no worker".to_owned()).is_good());
-        let skipped = Row::skipped(Fault::all(false)[0], "not here");
+        assert!(!RecoveryRow { lost: 1, ..good() }.is_good());
+        assert!(!RecoveryRow { doubled: 1, ..good() }.is_good());
+        assert!(!RecoveryRow { recovered_ms: None, ..good() }.is_good());
+        assert!(!RecoveryRow::broken(PlannedFault::all(false)[0], "no worker".to_owned()).is_good());
+        let skipped = RecoveryRow::skipped(PlannedFault::all(false)[0], "not here");
         assert!(skipped.is_good());
         assert_eq!((span(Some(1_239), "-"), span(None, "never")), ("1.23 s".to_owned(), "never".to_owned()));
     }

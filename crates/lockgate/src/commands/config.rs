@@ -14,27 +14,27 @@ use lockgate_proto::v1;
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// What is configured.
-pub(super) struct Kind {
+pub(super) struct ConfigKind {
     wire: v1::ConfigKind,
-    load: files::Load,
+    load: files::ConfigLoader,
     /// What holds while no file was ever applied.
     builtin: &'static str,
     /// The JSON Schema of such files.
     schema: &'static str,
 }
 
-pub(super) const POOLS: Kind = Kind {
+pub(super) const POOLS: ConfigKind = ConfigKind {
     wire: v1::ConfigKind::Pools,
     load: files::LOAD_POOLS,
     builtin: "no pools were ever applied: one pool, `default`, takes every topic; `lockgate pools apply FILE` changes that",
     schema: lockgate_core::pools::SCHEMA,
 };
 
-pub(super) const TIMEOUTS: Kind = Kind {
+pub(super) const TIMEOUTS: ConfigKind = ConfigKind {
     wire: v1::ConfigKind::Timeouts,
     load: files::LOAD_TIMEOUTS,
     builtin: "no timeouts were ever applied: 120s to start and 300s to run for every topic; \
@@ -42,7 +42,7 @@ pub(super) const TIMEOUTS: Kind = Kind {
     schema: lockgate_core::timeouts::SCHEMA,
 };
 
-pub(super) const QUOTAS: Kind = Kind {
+pub(super) const QUOTAS: ConfigKind = ConfigKind {
     wire: v1::ConfigKind::Quotas,
     load: files::LOAD_QUOTAS,
     builtin: "no quotas were ever applied: nobody is limited but by 10,000,000 jobs that have not ended; \
@@ -52,24 +52,24 @@ pub(super) const QUOTAS: Kind = Kind {
 
 /// What can be done with each of them.
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum ConfigCommand {
     /// Put a file in force
-    Apply(Apply),
+    Apply(ApplyConfig),
     /// Check a file without a server and tell every fault
-    Lint(Lint),
+    Lint(LintConfig),
     /// Print the JSON Schema of such files, for editors
-    Schema(Schema),
+    Schema(SchemaConfig),
     /// Print what is in force, or an earlier one
-    Show(Show),
+    Show(ShowConfig),
     /// List what is or was in force, the latest first
-    History(History),
+    History(ConfigHistory),
     /// Put an earlier one in force again
-    Rollback(Rollback),
+    Rollback(RollbackConfig),
 }
 
-impl Command {
-    pub(super) async fn run(self, kind: &Kind, connection: &Connection, out: Output) -> Result<Exit, CliError> {
-        let connect = async || Session::connect(connection, out).await;
+impl ConfigCommand {
+    pub(super) async fn run(self, kind: &ConfigKind, connection: &Connection, out: Output) -> Result<Exit, CliError> {
+        let connect = async || CliSession::connect(connection, out).await;
         match self {
             Self::Lint(command) => command.run(kind, out),
             Self::Schema(command) => command.run(kind, out),
@@ -82,7 +82,7 @@ impl Command {
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Apply {
+pub(super) struct ApplyConfig {
     /// The file
     file: PathBuf,
 
@@ -92,26 +92,26 @@ pub(super) struct Apply {
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Lint {
+pub(super) struct LintConfig {
     /// The file
     file: PathBuf,
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Show {
+pub(super) struct ShowConfig {
     /// Id of an earlier one, from `history`
     #[arg(default_value = "", hide_default_value = true)]
     snapshot: String,
 }
 
 #[derive(Args, Debug)]
-pub(super) struct Schema {}
+pub(super) struct SchemaConfig {}
 
 #[derive(Args, Debug)]
-pub(super) struct History {}
+pub(super) struct ConfigHistory {}
 
 #[derive(Args, Debug)]
-pub(super) struct Rollback {
+pub(super) struct RollbackConfig {
     /// Id of the earlier one, from `history`
     snapshot: String,
 
@@ -120,10 +120,10 @@ pub(super) struct Rollback {
     expect: Option<u64>,
 }
 
-impl Apply {
+impl ApplyConfig {
     /// The server decides whether the file is fine. If it is not, the faults are told from here: an error of the server
     /// has no room for all of them.
-    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, kind: &ConfigKind, session: &CliSession) -> Result<Exit, CliError> {
         let (file, text) = (self.file.display().to_string(), files::read(&self.file)?);
         let request = v1::ActivateConfigRequest {
             kind: kind.wire.into(),
@@ -147,7 +147,7 @@ impl Apply {
 }
 
 /// Quotas may name pools that are yet to come, and misspelt ones limit nobody. Whoever cannot ask warns of nothing.
-async fn warn_of_missing_pools(kind: &Kind, file: &str, text: &str, session: &Session) {
+async fn warn_of_missing_pools(kind: &ConfigKind, file: &str, text: &str, session: &CliSession) {
     let named = Quotas::load(file, text).ok().filter(|_| kind.wire == v1::ConfigKind::Quotas);
     let Some(named) = named.map(|quotas| quotas.ceilings.pools).filter(|pools| !pools.is_empty()) else { return };
     let Ok(known) = session.pools().list_pools(v1::ListPoolsRequest {}).await else { return };
@@ -160,15 +160,15 @@ async fn warn_of_missing_pools(kind: &Kind, file: &str, text: &str, session: &Se
     }
 }
 
-impl Lint {
-    pub(super) fn run(self, kind: &Kind, out: Output) -> Result<Exit, CliError> {
+impl LintConfig {
+    pub(super) fn run(self, kind: &ConfigKind, out: Output) -> Result<Exit, CliError> {
         let name = self.file.display().to_string();
         let snapshot = match (kind.load)(&name, &files::read(&self.file)?) {
             Ok(snapshot) => snapshot,
             Err(errors) => return files::tell(&errors, None, out),
         };
         if out.is_json() {
-            out.json(&files::Checked { ok: true, snapshot: &snapshot })?;
+            out.json(&files::CheckedConfig { ok: true, snapshot: &snapshot })?;
         } else {
             out.line(&format!("{name}  {}  {snapshot}", out.paint("ok", Tone::Good)))?;
         }
@@ -176,23 +176,23 @@ impl Lint {
     }
 }
 
-impl Show {
-    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+impl ShowConfig {
+    pub(super) async fn run(self, kind: &ConfigKind, session: &CliSession) -> Result<Exit, CliError> {
         let request = v1::GetConfigRequest { kind: kind.wire.into(), snapshot: self.snapshot };
         let response = session.pools().get_config(request).await;
         shown::text(&view::Config::from(session.answer(response)?), kind.builtin, session.out)
     }
 }
 
-impl Schema {
-    pub(super) fn run(self, kind: &Kind, out: Output) -> Result<Exit, CliError> {
+impl SchemaConfig {
+    pub(super) fn run(self, kind: &ConfigKind, out: Output) -> Result<Exit, CliError> {
         out.line(kind.schema.trim_end())?;
         Ok(Exit::Success)
     }
 }
 
-impl History {
-    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+impl ConfigHistory {
+    pub(super) async fn run(self, kind: &ConfigKind, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.pools().list_configs(v1::ListConfigsRequest { kind: kind.wire.into() }).await;
         let configs = view::Configs::from(session.answer(response)?);
         if session.out.is_json() {
@@ -204,8 +204,8 @@ impl History {
     }
 }
 
-impl Rollback {
-    pub(super) async fn run(self, kind: &Kind, session: &Session) -> Result<Exit, CliError> {
+impl RollbackConfig {
+    pub(super) async fn run(self, kind: &ConfigKind, session: &CliSession) -> Result<Exit, CliError> {
         let request =
             v1::RollBackConfigRequest { kind: kind.wire.into(), snapshot: self.snapshot, expected_version: self.expect };
         let response = session.pools().roll_back_config(request).await;

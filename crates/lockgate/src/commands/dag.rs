@@ -15,51 +15,51 @@ pub(super) use runs::{fetch, tone};
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Define workflows, run them, and look after their runs
 #[derive(Args, Debug)]
-pub(crate) struct Dag {
+pub(crate) struct DagArgs {
     #[command(subcommand)]
-    command: Command,
+    command: DagCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Apply(apply::Apply),
-    Lint(apply::Lint),
-    List(apply::List),
-    Show(apply::Show),
+enum DagCommand {
+    Apply(apply::ApplyDag),
+    Lint(apply::LintDag),
+    List(apply::ListDags),
+    Show(apply::ShowDag),
     Graph(graph::Graph),
-    Start(start::Start),
-    Runs(runs::Runs),
-    Get(runs::Get),
-    Watch(watch::Watch),
-    Cancel(orders::Cancel),
-    Pause(orders::Pause),
-    Resume(orders::Resume),
+    Start(start::StartRun),
+    Runs(runs::ListRuns),
+    Get(runs::GetRun),
+    Watch(watch::WatchRun),
+    Cancel(orders::CancelRun),
+    Pause(orders::PauseRun),
+    Resume(orders::ResumeRun),
     Rerun(orders::Rerun),
-    Resolve(orders::Resolve),
+    Resolve(orders::ResolveRun),
 }
 
-impl Dag {
+impl DagArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
-        let connect = async || Session::connect(connection, out).await;
+        let connect = async || CliSession::connect(connection, out).await;
         match self.command {
-            Command::Lint(command) => command.run(out),
-            Command::Graph(command) => command.run(connection, out).await,
-            Command::Apply(command) => command.run(&connect().await?).await,
-            Command::List(command) => command.run(&connect().await?).await,
-            Command::Show(command) => command.run(&connect().await?).await,
-            Command::Start(command) => command.run(&connect().await?).await,
-            Command::Runs(command) => command.run(&connect().await?).await,
-            Command::Get(command) => command.run(&connect().await?).await,
-            Command::Watch(command) => command.run(&connect().await?).await,
-            Command::Cancel(command) => command.run(&connect().await?).await,
-            Command::Pause(command) => command.run(&connect().await?).await,
-            Command::Resume(command) => command.run(&connect().await?).await,
-            Command::Rerun(command) => command.run(&connect().await?).await,
-            Command::Resolve(command) => command.run(&connect().await?).await,
+            DagCommand::Lint(command) => command.run(out),
+            DagCommand::Graph(command) => command.run(connection, out).await,
+            DagCommand::Apply(command) => command.run(&connect().await?).await,
+            DagCommand::List(command) => command.run(&connect().await?).await,
+            DagCommand::Show(command) => command.run(&connect().await?).await,
+            DagCommand::Start(command) => command.run(&connect().await?).await,
+            DagCommand::Runs(command) => command.run(&connect().await?).await,
+            DagCommand::Get(command) => command.run(&connect().await?).await,
+            DagCommand::Watch(command) => command.run(&connect().await?).await,
+            DagCommand::Cancel(command) => command.run(&connect().await?).await,
+            DagCommand::Pause(command) => command.run(&connect().await?).await,
+            DagCommand::Resume(command) => command.run(&connect().await?).await,
+            DagCommand::Rerun(command) => command.run(&connect().await?).await,
+            DagCommand::Resolve(command) => command.run(&connect().await?).await,
         }
     }
 }

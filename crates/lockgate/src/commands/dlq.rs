@@ -7,21 +7,21 @@ use lockgate_proto::v1;
 use super::{get, wire_priority};
 use crate::args;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output};
-use crate::session::Session;
+use crate::output::{Output, TableCell};
+use crate::session::CliSession;
 use crate::view;
 
 /// Look at dead letters and replay them
 #[derive(Args, Debug)]
 pub(crate) struct Dlq {
     #[command(subcommand)]
-    command: Command,
+    command: DeadLetterCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    List(List),
-    Show(Show),
+enum DeadLetterCommand {
+    List(ListDeadLetters),
+    Show(ShowDeadLetter),
     Replay(Replay),
 }
 
@@ -46,7 +46,7 @@ struct Filter {
 
 /// List dead letters, newest first
 #[derive(Args, Debug)]
-struct List {
+struct ListDeadLetters {
     #[command(flatten)]
     filter: Filter,
 
@@ -61,7 +61,7 @@ struct List {
 
 /// Show a dead job with its attempts
 #[derive(Args, Debug)]
-struct Show {
+struct ShowDeadLetter {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
@@ -96,11 +96,11 @@ struct Replay {
 }
 
 impl Dlq {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         match self.command {
-            Command::List(command) => command.run(session).await,
-            Command::Show(command) => command.run(session).await,
-            Command::Replay(command) => command.run(session).await,
+            DeadLetterCommand::List(command) => command.run(session).await,
+            DeadLetterCommand::Show(command) => command.run(session).await,
+            DeadLetterCommand::Replay(command) => command.run(session).await,
         }
     }
 }
@@ -116,8 +116,8 @@ impl From<Filter> for v1::DeadLetterFilter {
     }
 }
 
-impl List {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl ListDeadLetters {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let request =
             v1::ListDeadLettersRequest { filter: Some(self.filter.into()), limit: self.limit, cursor: self.cursor };
         let response = session.client.list_dead_letters(request).await;
@@ -142,22 +142,22 @@ impl List {
 fn table(page: &view::DeadLetters, out: Output) -> String {
     let row = |letter: &view::DeadLetter| {
         vec![
-            Field::text(&letter.job_id),
-            Field::state(letter.state),
-            Field::text(&letter.topic),
-            Field::text(&letter.priority),
-            Field::number(&letter.attempts),
+            TableCell::text(&letter.job_id),
+            TableCell::state(letter.state),
+            TableCell::text(&letter.topic),
+            TableCell::text(&letter.priority),
+            TableCell::number(&letter.attempts),
             out.relative_or_dash(letter.at),
-            Field::text(&letter.reason),
-            Field::clipped(&letter.message),
+            TableCell::text(&letter.reason),
+            TableCell::clipped(&letter.message),
         ]
     };
     let rows: Vec<_> = page.dead_letters.iter().map(row).collect();
     out.table(&["job", "state", "topic", "priority", "attempts", "died", "reason", "message"], &rows)
 }
 
-impl Show {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl ShowDeadLetter {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.client.get_job(v1::GetJobRequest { job_id: self.job_id }).await;
         let job = view::Job::full(session.answer(response)?);
         let Some(letter) = job.dead_letter() else {
@@ -175,7 +175,7 @@ impl Show {
 }
 
 impl Replay {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let dry_run = self.dry_run;
         let response = session.client.replay_dead_letters(self.into_request()).await;
         let replayed = view::Replayed::from(session.answer(response)?);

@@ -12,9 +12,9 @@ use serde::Serialize;
 use crate::cli::Connection;
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::servers::{ServerArgs, Servers};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::servers::{ServerAddresses, ServerArgs};
+use crate::session::CliSession;
 
 /// Look over a running server and, in a cluster, its PostgreSQL, Redis and NATS: what is not as it should be, and what to do
 #[derive(Args, Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Serialize)]
-struct Finding {
+struct DoctorFinding {
     server: &'static str,
     what: &'static str,
     found: String,
@@ -51,7 +51,7 @@ async fn lockgate(
     out: Output,
     beside_others: bool,
 ) -> Result<Vec<(&'static str, Check)>, CliError> {
-    let looked = async { installation::examine(&Session::connect(connection, out).await?).await };
+    let looked = async { installation::examine(&CliSession::connect(connection, out).await?).await };
     let checks = match looked.await {
         Ok(checks) => checks,
         Err(error @ CliError::Unreachable { .. }) if beside_others => {
@@ -63,7 +63,7 @@ async fn lockgate(
 }
 
 /// A server that cannot be looked over does not hide what is wrong with the others.
-async fn examine(servers: &Servers) -> Vec<(&'static str, Check)> {
+async fn examine(servers: &ServerAddresses) -> Vec<(&'static str, Check)> {
     let found = [
         ("PostgreSQL", postgres(servers).await.map_err(|error| error.to_string())),
         ("Redis", redis(servers).await.map_err(|error| error.to_string())),
@@ -83,23 +83,23 @@ fn now() -> Timestamp {
     SystemClock.now()
 }
 
-async fn postgres(servers: &Servers) -> Result<Vec<Check>, lockgate_postgres::ConnectError> {
+async fn postgres(servers: &ServerAddresses) -> Result<Vec<Check>, lockgate_postgres::UnusableDatabase> {
     let options = servers.database().await?;
     Ok(with_wire(options.wire.tls(), servers, lockgate_postgres::examine(&options, now).await?))
 }
 
-async fn redis(servers: &Servers) -> Result<Vec<Check>, lockgate_redis::ConnectError> {
+async fn redis(servers: &ServerAddresses) -> Result<Vec<Check>, lockgate_redis::ConnectError> {
     let options = servers.redis()?;
     Ok(with_wire(options.tls.as_ref(), servers, lockgate_redis::examine(&options, now).await?))
 }
 
-async fn nats(servers: &Servers) -> Result<Vec<Check>, lockgate_nats::ConnectError> {
+async fn nats(servers: &ServerAddresses) -> Result<Vec<Check>, lockgate_nats::ConnectError> {
     let options = servers.nats()?;
     Ok(with_wire(options.tls.as_ref(), servers, lockgate_nats::examine(&options).await?))
 }
 
 /// How a server was reached, before what was found there. A connection that is to be safe is made so or not at all.
-fn with_wire(tls: Option<&Tls>, servers: &Servers, found: Vec<Check>) -> Vec<Check> {
+fn with_wire(tls: Option<&Tls>, servers: &ServerAddresses, found: Vec<Check>) -> Vec<Check> {
     const WHAT: &str = "connection";
     let wire = match tls {
         Some(tls) if tls.shows_certificate() => {
@@ -115,14 +115,14 @@ fn with_wire(tls: Option<&Tls>, servers: &Servers, found: Vec<Check>) -> Vec<Che
 }
 
 fn show(checks: Vec<(&'static str, Check)>, out: Output) -> Result<(), CliError> {
-    let finding = |(server, check): (&'static str, Check)| Finding {
+    let finding = |(server, check): (&'static str, Check)| DoctorFinding {
         server,
         what: check.what,
         found: check.found,
         grade: check.grade.as_str(),
         meaning: check.meaning,
     };
-    let findings: Vec<Finding> = checks.into_iter().map(finding).collect();
+    let findings: Vec<DoctorFinding> = checks.into_iter().map(finding).collect();
     if out.is_json() {
         return out.json(&findings);
     }
@@ -131,9 +131,15 @@ fn show(checks: Vec<(&'static str, Check)>, out: Output) -> Result<(), CliError>
         "notice" => Tone::Waiting,
         _ => Tone::Bad,
     };
-    let row = |f: &Finding| {
-        let grade = Field::text(f.grade).toned(tone(f.grade));
-        vec![Field::text(f.server), Field::text(f.what), Field::text(&f.found), grade, Field::text(&f.meaning)]
+    let row = |f: &DoctorFinding| {
+        let grade = TableCell::text(f.grade).toned(tone(f.grade));
+        vec![
+            TableCell::text(f.server),
+            TableCell::text(f.what),
+            TableCell::text(&f.found),
+            grade,
+            TableCell::text(&f.meaning),
+        ]
     };
     let rows: Vec<_> = findings.iter().map(row).collect();
     out.line(&out.table(&["SERVER", "WHAT", "FOUND", "GRADE", "MEANING"], &rows))

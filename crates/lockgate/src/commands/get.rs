@@ -5,8 +5,8 @@ use lockgate_proto::v1;
 
 use super::jobs;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone, span};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone, span};
+use crate::session::CliSession;
 use crate::view;
 
 /// Children listed with their parent.
@@ -14,14 +14,14 @@ const CHILDREN_SHOWN: u32 = 20;
 
 /// Show a job with its attempts, its children and its result
 #[derive(Args, Debug)]
-pub(crate) struct Get {
+pub(crate) struct GetArgs {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
 }
 
-impl Get {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl GetArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.client.get_job(v1::GetJobRequest { job_id: self.job_id }).await;
         let job = view::Job::full(session.answer(response)?);
         if session.out.is_json() {
@@ -39,7 +39,7 @@ impl Get {
 }
 
 /// The latest of them: `lockgate jobs --parent` has the others.
-async fn children(session: &mut Session, parent: &str) -> Result<view::Jobs, CliError> {
+async fn children(session: &mut CliSession, parent: &str) -> Result<view::Jobs, CliError> {
     let request =
         v1::ListJobsRequest { parent_job_id: parent.to_owned(), limit: CHILDREN_SHOWN, ..v1::ListJobsRequest::default() };
     let response = session.client.list_jobs(request).await;
@@ -63,36 +63,36 @@ pub(crate) fn text(job: &view::Job, out: Output) -> String {
     parts.join("\n\n")
 }
 
-fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
-    let moment = |at: view::Moment| Field::text(out.moment(at));
+fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> {
+    let moment = |at: view::Moment| TableCell::text(out.moment(at));
     let pairs = |map: &'a std::collections::BTreeMap<String, String>| {
         let list: Vec<String> = map.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        (!list.is_empty()).then(|| Field::text(list.join(" ")))
+        (!list.is_empty()).then(|| TableCell::text(list.join(" ")))
     };
-    let text = |text: &Option<String>| text.as_ref().map(Field::text);
-    let progress = job.progress.as_ref().map(|p| Field::text(format!("{}% {}", p.percent, p.message).trim_end()));
-    let requires = (!job.requires.is_empty()).then(|| Field::text(job.requires.join(" ")));
+    let text = |text: &Option<String>| text.as_ref().map(TableCell::text);
+    let progress = job.progress.as_ref().map(|p| TableCell::text(format!("{}% {}", p.percent, p.message).trim_end()));
+    let requires = (!job.requires.is_empty()).then(|| TableCell::text(job.requires.join(" ")));
     // Who has not shown a credential may be anybody.
     let marks = [job.actor_type.as_deref(), (!job.actor_verified).then_some("unverified")];
     let by: Vec<&str> = std::iter::once(job.actor.as_str()).chain(marks.into_iter().flatten()).collect();
     let actor = format!("{} (by {})", job.tenant, by.join(", "));
-    let risk_tags = (!job.risk_tags.is_empty()).then(|| Field::text(job.risk_tags.join(" ")));
+    let risk_tags = (!job.risk_tags.is_empty()).then(|| TableCell::text(job.risk_tags.join(" ")));
     let failures = format!("{} of {}", job.failures, job.max_attempts);
     let facts = [
-        ("job", Some(Field::text(&job.job_id))),
-        ("state", Some(Field::state(job.state))),
-        ("topic", Some(Field::text(&job.topic))),
-        ("tenant", Some(Field::text(actor))),
-        ("priority", Some(Field::text(&job.priority))),
-        ("failures", (job.failures > 0).then(|| Field::text(failures))),
-        ("life", (job.life > 1).then(|| Field::text(job.life.to_string()))),
+        ("job", Some(TableCell::text(&job.job_id))),
+        ("state", Some(TableCell::state(job.state))),
+        ("topic", Some(TableCell::text(&job.topic))),
+        ("tenant", Some(TableCell::text(actor))),
+        ("priority", Some(TableCell::text(&job.priority))),
+        ("failures", (job.failures > 0).then(|| TableCell::text(failures))),
+        ("life", (job.life > 1).then(|| TableCell::text(job.life.to_string()))),
         ("progress", progress),
         ("submitted", job.submitted_at.map(moment)),
         ("due", job.due_at.map(moment)),
         ("deadline", job.deadline_at.map(moment)),
         ("ended", job.ended_at.map(moment)),
         ("parent", text(&job.parent_job_id)),
-        ("children", job.children.as_ref().map(|children| Field::text(children_line(children, out)))),
+        ("children", job.children.as_ref().map(|children| TableCell::text(children_line(children, out)))),
         ("requires", requires),
         ("capability", text(&job.capability)),
         ("risk tags", risk_tags),
@@ -108,19 +108,19 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, Field)> {
 }
 
 /// A result that is not shown is no result of `null`.
-fn payload(job: &view::Job) -> Option<Field> {
+fn payload(job: &view::Job) -> Option<TableCell> {
     if job.payload_hidden {
-        return Some(Field::text("hidden, and so are environment and result: the credential has no --payloads"));
+        return Some(TableCell::text("hidden, and so are environment and result: the credential has no --payloads"));
     }
-    job.payload.as_ref().map(|payload| Field::clipped(payload.get()))
+    job.payload.as_ref().map(|payload| TableCell::clipped(payload.get()))
 }
 
 /// What policy and people said about it.
-fn decisions(job: &view::Job, out: Output) -> [(&'static str, Option<Field>); 3] {
+fn decisions(job: &view::Job, out: Output) -> [(&'static str, Option<TableCell>); 3] {
     [
-        ("verdict", job.verdict.as_ref().map(|verdict| Field::text(verdict_line(verdict)))),
-        ("approval", job.approval.as_ref().map(|approval| Field::text(approval_line(approval, out)))),
-        ("output", job.output.as_ref().map(|check| Field::text(output_line(check)))),
+        ("verdict", job.verdict.as_ref().map(|verdict| TableCell::text(verdict_line(verdict)))),
+        ("approval", job.approval.as_ref().map(|approval| TableCell::text(approval_line(approval, out)))),
+        ("output", job.output.as_ref().map(|check| TableCell::text(output_line(check)))),
     ]
 }
 
@@ -164,7 +164,7 @@ fn output_line(check: &view::OutputCheck) -> String {
     format!("{decision} by {}: {}{found}{released}", text(&check.rule), text(&check.reason))
 }
 
-fn attempt_row(attempt: &view::Attempt, out: Output) -> Vec<Field> {
+fn attempt_row(attempt: &view::Attempt, out: Output) -> Vec<TableCell> {
     let took = attempt.started_at.or(attempt.dispatched_at).zip(attempt.ended_at).map(|(from, to)| {
         let ms = to.0.as_millisecond() - from.0.as_millisecond();
         span(std::time::Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
@@ -176,13 +176,13 @@ fn attempt_row(attempt: &view::Attempt, out: Output) -> Vec<Field> {
         _ => Tone::Bad,
     };
     vec![
-        Field::number(&attempt.no),
-        Field::text(attempt.worker_id.as_deref().unwrap_or("-")),
-        Field::text(outcome).toned(tone),
+        TableCell::number(&attempt.no),
+        TableCell::text(attempt.worker_id.as_deref().unwrap_or("-")),
+        TableCell::text(outcome).toned(tone),
         out.relative_or_dash(attempt.started_at),
-        Field::text(took.unwrap_or_else(|| "-".to_owned())),
-        Field::text(attempt.reason.as_deref().unwrap_or_default()),
-        Field::clipped(attempt.message.as_deref().unwrap_or_default()),
+        TableCell::text(took.unwrap_or_else(|| "-".to_owned())),
+        TableCell::text(attempt.reason.as_deref().unwrap_or_default()),
+        TableCell::clipped(attempt.message.as_deref().unwrap_or_default()),
     ]
 }
 

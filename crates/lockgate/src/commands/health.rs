@@ -6,16 +6,16 @@ use clap::Args;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Show how a process is: its store, its loops, who leads, and what to do about what is wrong
 #[derive(Args, Debug)]
-pub(crate) struct Health {}
+pub(crate) struct HealthArgs {}
 
-impl Health {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl HealthArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.monitor().get_health(v1::GetHealthRequest {}).await;
         let health = view::Health::from(session.answer(response)?);
         if session.out.is_json() {
@@ -35,9 +35,9 @@ fn text(health: &view::Health, out: Output) -> String {
     };
     let up = Duration::from_secs(health.up_for_ms / 1_000);
     let mut parts = vec![out.fields(&[
-        ("status", Field::text(&health.status).toned(tone)),
-        ("roles", Field::text(health.roles.join(", "))),
-        ("up for", Field::text(format!("{up:?}"))),
+        ("status", TableCell::text(&health.status).toned(tone)),
+        ("roles", TableCell::text(health.roles.join(", "))),
+        ("up for", TableCell::text(format!("{up:?}"))),
     ])];
     parts
         .extend(health.findings.iter().map(|finding| format!("{}: {}\n  {}", finding.code, finding.detail, finding.advice)));
@@ -56,7 +56,7 @@ fn components(health: &view::Health, out: Output) -> String {
             "behind" | "blank" | "unknown" => Tone::Waiting,
             _ => Tone::Bad,
         };
-        vec![Field::text(&part.name), Field::text(&part.state).toned(tone), Field::text(&part.detail)]
+        vec![TableCell::text(&part.name), TableCell::text(&part.state).toned(tone), TableCell::text(&part.detail)]
     };
     out.table(&["part", "state", "detail"], &health.components.iter().map(row).collect::<Vec<_>>())
 }
@@ -66,10 +66,10 @@ fn loops(health: &view::Health, out: Output) -> String {
         let (state, tone) = if view.stuck { ("stuck", Tone::Bad) } else { ("moves", Tone::Good) };
         let leads = view.epoch.map_or_else(|| view.leads.clone(), |epoch| format!("{} since epoch {epoch}", view.leads));
         vec![
-            Field::text(&view.name),
-            Field::text(state).toned(tone),
-            Field::text(format!("{} ms ago", view.moved_ago_ms)),
-            Field::text(leads),
+            TableCell::text(&view.name),
+            TableCell::text(state).toned(tone),
+            TableCell::text(format!("{} ms ago", view.moved_ago_ms)),
+            TableCell::text(leads),
         ]
     };
     out.table(&["loop", "state", "moved", "leadership"], &health.loops.iter().map(row).collect::<Vec<_>>())
@@ -78,11 +78,11 @@ fn loops(health: &view::Health, out: Output) -> String {
 fn leaders(health: &view::Health, out: Output) -> String {
     let row = |leader: &view::HealthLeader| {
         let holder = match (&leader.holder, leader.nobody) {
-            (Some(holder), _) => Field::text(holder),
-            (None, false) => Field::text("changing hands").toned(Tone::Waiting),
-            (None, true) => Field::text("nobody").toned(Tone::Bad),
+            (Some(holder), _) => TableCell::text(holder),
+            (None, false) => TableCell::text("changing hands").toned(Tone::Waiting),
+            (None, true) => TableCell::text("nobody").toned(Tone::Bad),
         };
-        vec![Field::text(&leader.lease), Field::text(&leader.role), holder, Field::number(&leader.epoch)]
+        vec![TableCell::text(&leader.lease), TableCell::text(&leader.role), holder, TableCell::number(&leader.epoch)]
     };
     out.table(&["lease", "role", "holder", "epoch"], &health.leaders.iter().map(row).collect::<Vec<_>>())
 }

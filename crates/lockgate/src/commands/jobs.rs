@@ -7,13 +7,13 @@ use lockgate_proto::v1;
 use super::wire_state;
 use crate::args;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output};
-use crate::session::Session;
+use crate::output::{Output, TableCell};
+use crate::session::CliSession;
 use crate::view;
 
 /// List jobs, newest first
 #[derive(Args, Debug)]
-pub(crate) struct Jobs {
+pub(crate) struct JobsArgs {
     /// Only jobs in this state, such as RUNNING
     #[arg(long)]
     state: Option<JobState>,
@@ -39,8 +39,8 @@ pub(crate) struct Jobs {
     cursor: String,
 }
 
-impl Jobs {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl JobsArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let request = v1::ListJobsRequest {
             state: wire_state(self.state).into(),
             topic: self.topic.unwrap_or_default(),
@@ -71,14 +71,14 @@ impl Jobs {
 pub(super) fn table(page: &view::Jobs, out: Output) -> String {
     let row = |job: &view::Job| {
         vec![
-            Field::text(&job.job_id),
-            Field::state(job.state),
-            Field::text(&job.topic),
-            Field::text(&job.priority),
-            Field::number(&job.attempt),
+            TableCell::text(&job.job_id),
+            TableCell::state(job.state),
+            TableCell::text(&job.topic),
+            TableCell::text(&job.priority),
+            TableCell::number(&job.attempt),
             out.relative_or_dash(job.submitted_at),
             out.relative_or_dash(job.ended_at),
-            Field::clipped(job.last_error.as_ref().map_or("", |error| &error.message)),
+            TableCell::clipped(job.last_error.as_ref().map_or("", |error| &error.message)),
         ]
     };
     let rows: Vec<_> = page.jobs.iter().map(row).collect();

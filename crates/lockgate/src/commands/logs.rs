@@ -6,12 +6,12 @@ use lockgate_proto::v1;
 use crate::error::{CliError, Exit};
 use crate::follow::Patience;
 use crate::output::{Output, Tone, clock_time};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Print the log lines of a job
 #[derive(Args, Debug)]
-pub(crate) struct Logs {
+pub(crate) struct LogsArgs {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
@@ -25,8 +25,8 @@ pub(crate) struct Logs {
     after: u64,
 }
 
-impl Logs {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl LogsArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         if self.follow {
             return follow(session, &self.job_id, self.after).await;
         }
@@ -43,7 +43,7 @@ impl Logs {
 }
 
 /// Over restarts of the server: what was seen is not printed again.
-async fn follow(session: &mut Session, job_id: &str, mut after: u64) -> Result<Exit, CliError> {
+async fn follow(session: &mut CliSession, job_id: &str, mut after: u64) -> Result<Exit, CliError> {
     let mut patience = Patience::default();
     loop {
         match follow_once(session, job_id, &mut after).await {
@@ -56,7 +56,7 @@ async fn follow(session: &mut Session, job_id: &str, mut after: u64) -> Result<E
     }
 }
 
-async fn follow_once(session: &mut Session, job_id: &str, after: &mut u64) -> Result<(), CliError> {
+async fn follow_once(session: &mut CliSession, job_id: &str, after: &mut u64) -> Result<(), CliError> {
     let request = v1::WatchJobLogsRequest { job_id: job_id.to_owned(), after: *after };
     let response = session.client.watch_job_logs(request).await;
     let mut stream = session.answer(response)?;
@@ -69,7 +69,7 @@ async fn follow_once(session: &mut Session, job_id: &str, after: &mut u64) -> Re
     Ok(())
 }
 
-async fn has_ended(session: &mut Session, job_id: &str) -> Result<bool, CliError> {
+async fn has_ended(session: &mut CliSession, job_id: &str) -> Result<bool, CliError> {
     let mut patience = Patience::default();
     loop {
         let response = session.client.get_job(v1::GetJobRequest { job_id: job_id.to_owned() }).await;

@@ -37,12 +37,13 @@ pub(crate) mod why;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
+use lockgate_api::ToWire;
 use lockgate_core::job::JobState;
 use lockgate_core::lane::Priority;
 use lockgate_proto::v1;
 
 use crate::error::Exit;
-use crate::output::{Field, Output, Tone};
+use crate::output::{Output, TableCell, Tone};
 use crate::view;
 
 /// What the end of a job means for a script that waited for it.
@@ -52,11 +53,11 @@ fn end_of(job: &v1::Job) -> Exit {
 
 /// The wire has an extra value for "not said".
 fn wire_priority(priority: Option<Priority>) -> v1::Priority {
-    priority.map_or(v1::Priority::Unspecified, v1::Priority::from)
+    priority.map_or(v1::Priority::Unspecified, |priority| priority.to_wire())
 }
 
 fn wire_state(state: Option<JobState>) -> v1::JobState {
-    state.map_or(v1::JobState::Unspecified, v1::JobState::from)
+    state.map_or(v1::JobState::Unspecified, |state| state.to_wire())
 }
 
 /// A verdict and its grounds, and what would help against a refusal.
@@ -67,13 +68,13 @@ fn verdict_text(verdict: &view::Verdict, out: Output) -> String {
         _ => Tone::Waiting,
     };
     let mut fields = vec![
-        ("decision", Field::text(verdict.decision).toned(tone)),
-        ("rule", Field::text(&verdict.rule)),
-        ("reason", Field::text(&verdict.reason)),
-        ("policy", Field::text(&verdict.snapshot)),
+        ("decision", TableCell::text(verdict.decision).toned(tone)),
+        ("rule", TableCell::text(&verdict.rule)),
+        ("reason", TableCell::text(&verdict.reason)),
+        ("policy", TableCell::text(&verdict.snapshot)),
     ];
     if let Some(constraints) = &verdict.constraints {
-        fields.push(("constraints", Field::text(constraints.text())));
+        fields.push(("constraints", TableCell::text(constraints.text())));
     }
     let remedies = remedies(verdict);
     let text = out.fields(&fields);

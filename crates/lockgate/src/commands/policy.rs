@@ -17,43 +17,43 @@ use super::config::files::read;
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Check, try, activate and take back policies
 #[derive(Args, Debug)]
-pub(crate) struct Policy {
+pub(crate) struct PolicyArgs {
     #[command(subcommand)]
-    command: Command,
+    command: PolicyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Check(files::Check),
-    Test(files::Test),
-    Schema(files::Schema),
-    Apply(activate::Apply),
-    Show(activate::Show),
-    List(activate::List),
-    Rollback(activate::Rollback),
+enum PolicyCommand {
+    Check(files::CheckPolicy),
+    Test(files::TestPolicy),
+    Schema(files::SchemaPolicy),
+    Apply(activate::ApplyPolicy),
+    Show(activate::ShowPolicy),
+    List(activate::ListPolicys),
+    Rollback(activate::RollbackPolicy),
     Explain(explain::Explain),
     Simulate(compare::Simulate),
     Diff(compare::Diff),
 }
 
-impl Policy {
+impl PolicyArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
-        let connect = async || Session::connect(connection, out).await;
+        let connect = async || CliSession::connect(connection, out).await;
         match self.command {
-            Command::Check(command) => command.run(out),
-            Command::Test(command) => command.run(out),
-            Command::Schema(command) => command.run(out),
-            Command::Explain(command) => command.run(connection, out).await,
-            Command::Apply(command) => command.run(&connect().await?).await,
-            Command::Show(command) => command.run(&connect().await?).await,
-            Command::List(command) => command.run(&connect().await?).await,
-            Command::Rollback(command) => command.run(&connect().await?).await,
-            Command::Simulate(command) => command.run(&mut connect().await?).await,
-            Command::Diff(command) => command.run(&mut connect().await?).await,
+            PolicyCommand::Check(command) => command.run(out),
+            PolicyCommand::Test(command) => command.run(out),
+            PolicyCommand::Schema(command) => command.run(out),
+            PolicyCommand::Explain(command) => command.run(connection, out).await,
+            PolicyCommand::Apply(command) => command.run(&connect().await?).await,
+            PolicyCommand::Show(command) => command.run(&connect().await?).await,
+            PolicyCommand::List(command) => command.run(&connect().await?).await,
+            PolicyCommand::Rollback(command) => command.run(&connect().await?).await,
+            PolicyCommand::Simulate(command) => command.run(&mut connect().await?).await,
+            PolicyCommand::Diff(command) => command.run(&mut connect().await?).await,
         }
     }
 }
@@ -67,12 +67,12 @@ fn tell(errors: &[ConfigError], out: Output) -> Result<Exit, CliError> {
 
 /// A policy by the file that holds it or by the snapshot the server keeps.
 #[derive(Clone, Debug)]
-enum Source {
+enum PolicySource {
     File(PathBuf),
     Snapshot(String),
 }
 
-impl std::str::FromStr for Source {
+impl std::str::FromStr for PolicySource {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -87,9 +87,9 @@ struct Text {
     text: String,
 }
 
-impl Source {
+impl PolicySource {
     /// None when the file has faults, which have been told then.
-    async fn text(&self, session: &Session) -> Result<Option<Text>, CliError> {
+    async fn text(&self, session: &CliSession) -> Result<Option<Text>, CliError> {
         match self {
             Self::Snapshot(snapshot) => {
                 let request = v1::GetPolicyRequest { snapshot: snapshot.clone() };

@@ -8,46 +8,46 @@ use lockgate_proto::v1;
 use super::config::{self, POOLS};
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Look at pools, pause and drain them, and say which topics they serve
 #[derive(Args, Debug)]
-pub(crate) struct Pools {
+pub(crate) struct PoolsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: PoolCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    List(List),
-    Pause(state::Pause),
-    Resume(state::Resume),
-    Drain(state::Drain),
+enum PoolCommand {
+    List(ListPools),
+    Pause(state::PausePool),
+    Resume(state::ResumePool),
+    Drain(state::DrainPool),
     #[command(flatten)]
-    Config(config::Command),
+    Config(config::ConfigCommand),
 }
 
 /// List the pools and what goes on in them
 #[derive(Args, Debug)]
-struct List {}
+struct ListPools {}
 
-impl Pools {
+impl PoolsArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
-        let connect = async || Session::connect(connection, out).await;
+        let connect = async || CliSession::connect(connection, out).await;
         match self.command {
-            Command::List(command) => command.run(&connect().await?).await,
-            Command::Pause(command) => command.run(&connect().await?).await,
-            Command::Resume(command) => command.run(&connect().await?).await,
-            Command::Drain(command) => command.run(&mut connect().await?).await,
-            Command::Config(command) => command.run(&POOLS, connection, out).await,
+            PoolCommand::List(command) => command.run(&connect().await?).await,
+            PoolCommand::Pause(command) => command.run(&connect().await?).await,
+            PoolCommand::Resume(command) => command.run(&connect().await?).await,
+            PoolCommand::Drain(command) => command.run(&mut connect().await?).await,
+            PoolCommand::Config(command) => command.run(&POOLS, connection, out).await,
         }
     }
 }
 
-impl List {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ListPools {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.pools().list_pools(v1::ListPoolsRequest {}).await;
         let pools = view::Pools::from(session.answer(response)?);
         if session.out.is_json() {
@@ -63,13 +63,13 @@ fn table(pools: &view::Pools, out: Output) -> String {
     let row = |pool: &view::Pool| {
         let tone = if pool.state == "open" { Tone::Good } else { Tone::Waiting };
         vec![
-            Field::text(&pool.name),
-            Field::text(pool.state).toned(tone),
-            Field::text(&pool.dispatch),
-            Field::number(&pool.workers),
-            Field::number(&format!("{}/{}", pool.busy, pool.slots)),
-            Field::number(&pool.waiting),
-            Field::clipped(&pool.topics.join(" ")),
+            TableCell::text(&pool.name),
+            TableCell::text(pool.state).toned(tone),
+            TableCell::text(&pool.dispatch),
+            TableCell::number(&pool.workers),
+            TableCell::number(&format!("{}/{}", pool.busy, pool.slots)),
+            TableCell::number(&pool.waiting),
+            TableCell::clipped(&pool.topics.join(" ")),
         ]
     };
     let rows: Vec<_> = pools.pools.iter().map(row).collect();

@@ -4,16 +4,16 @@ use clap::Args;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output};
-use crate::session::Session;
+use crate::output::{Output, TableCell};
+use crate::session::CliSession;
 use crate::view;
 
 /// Show how many jobs wait, and where
 #[derive(Args, Debug)]
-pub(crate) struct Queues {}
+pub(crate) struct QueuesArgs {}
 
-impl Queues {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl QueuesArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.client.list_queues(v1::ListQueuesRequest {}).await;
         let queues = view::Queues::from(session.answer(response)?);
         if session.out.is_json() {
@@ -34,11 +34,11 @@ fn text(queues: &view::Queues, out: Output) -> String {
     }
     let row = |queue: &view::Queue| {
         vec![
-            Field::text(if queue.pool.is_empty() { "-" } else { &queue.pool }),
-            Field::text(&queue.priority),
-            Field::text(&queue.tenant),
-            Field::text(&queue.shape),
-            Field::number(&queue.waiting),
+            TableCell::text(if queue.pool.is_empty() { "-" } else { &queue.pool }),
+            TableCell::text(&queue.priority),
+            TableCell::text(&queue.tenant),
+            TableCell::text(&queue.shape),
+            TableCell::number(&queue.waiting),
             out.relative_or_dash(queue.oldest_at),
         ]
     };

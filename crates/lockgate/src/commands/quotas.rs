@@ -9,12 +9,12 @@ use crate::output::Output;
 
 /// Say how much each tenant may take, and how much there is for all
 #[derive(Args, Debug)]
-pub(crate) struct Quotas {
+pub(crate) struct QuotasArgs {
     #[command(subcommand)]
-    command: config::Command,
+    command: config::ConfigCommand,
 }
 
-impl Quotas {
+impl QuotasArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         self.command.run(&QUOTAS, connection, out).await
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Let the quarantined result of a job go
@@ -20,7 +20,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let request = v1::ReleaseOutputRequest { job_id: self.job_id, note: self.note };
         let response = session.approvals().release_output(request).await;
         let released = session.answer(response)?;

@@ -1,6 +1,7 @@
 //! `lockgate saga`: workflows of plain jobs, and undoing them.
 
 use clap::{Args, Subcommand};
+use lockgate_api::ToWire;
 use lockgate_core::dag::RunState;
 use lockgate_proto::v1;
 use tonic::{Response, Status};
@@ -8,28 +9,28 @@ use tonic::{Response, Status};
 use super::dag::{draw, fetch, tone};
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output};
-use crate::session::Session;
+use crate::output::{Output, TableCell};
+use crate::session::CliSession;
 use crate::view;
 
 /// Look after workflows of plain jobs: those that were submitted with --workflow-id
 #[derive(Args, Debug)]
-pub(crate) struct Saga {
+pub(crate) struct SagaArgs {
     #[command(subcommand)]
-    command: Command,
+    command: SagaCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    List(List),
-    Show(Show),
-    Rollback(Rollback),
-    Resolve(Resolve),
+enum SagaCommand {
+    List(ListSagas),
+    Show(ShowSaga),
+    Rollback(RollbackSaga),
+    Resolve(ResolveSaga),
 }
 
 /// List workflows, newest first
 #[derive(Args, Debug)]
-struct List {
+struct ListSagas {
     /// Only those in this state, such as COMPENSATION_STUCK
     #[arg(long)]
     state: Option<RunState>,
@@ -45,14 +46,14 @@ struct List {
 
 /// Show a workflow with its jobs, and what became of undoing them
 #[derive(Args, Debug)]
-struct Show {
+struct ShowSaga {
     /// The workflow_id of its jobs
     workflow: String,
 }
 
 /// Close a workflow: its jobs are cancelled, and what they did is undone, the last first
 #[derive(Args, Debug)]
-struct Rollback {
+struct RollbackSaga {
     /// The workflow_id of its jobs
     workflow: String,
 
@@ -67,7 +68,7 @@ struct Rollback {
 
 /// Put an undo right that is stuck: call it done, or try it once more
 #[derive(Args, Debug)]
-struct Resolve {
+struct ResolveSaga {
     /// The workflow_id of its jobs
     workflow: String,
 
@@ -83,21 +84,21 @@ struct Resolve {
     retry: bool,
 }
 
-impl Saga {
+impl SagaArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
-        let session = &Session::connect(connection, out).await?;
+        let session = &CliSession::connect(connection, out).await?;
         match self.command {
-            Command::List(command) => command.run(session).await,
-            Command::Show(command) => command.run(session).await,
-            Command::Rollback(command) => command.run(session).await,
-            Command::Resolve(command) => command.run(session).await,
+            SagaCommand::List(command) => command.run(session).await,
+            SagaCommand::Show(command) => command.run(session).await,
+            SagaCommand::Rollback(command) => command.run(session).await,
+            SagaCommand::Resolve(command) => command.run(session).await,
         }
     }
 }
 
-impl List {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
-        let state = self.state.map_or(v1::RunState::Unspecified, v1::RunState::from).into();
+impl ListSagas {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
+        let state = self.state.map_or(v1::RunState::Unspecified, |state| state.to_wire()).into();
         let Self { limit, cursor, .. } = self;
         let request = v1::ListDagRunsRequest { state, cursor, limit, sagas: true, ..Default::default() };
         let runs = view::Runs::from(session.answer(session.orchestrator().list_dag_runs(request).await)?);
@@ -108,11 +109,11 @@ impl List {
         }
         let row = |run: &view::Run| {
             vec![
-                Field::text(&run.dag),
-                Field::text(run.state).toned(tone(run.state)),
-                Field::number(&format!("{}/{}", run.done, run.total)),
-                Field::text(out.relative(run.began_at)),
-                Field::clipped(run.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default()),
+                TableCell::text(&run.dag),
+                TableCell::text(run.state).toned(tone(run.state)),
+                TableCell::number(&format!("{}/{}", run.done, run.total)),
+                TableCell::text(out.relative(run.began_at)),
+                TableCell::clipped(run.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default()),
             ]
         };
         let rows: Vec<_> = runs.runs.iter().map(row).collect();
@@ -124,8 +125,8 @@ impl List {
     }
 }
 
-impl Show {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ShowSaga {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let run = fetch(session, &find(session, self.workflow).await?).await?;
         if session.out.is_json() {
             session.out.json(&run)?;
@@ -136,16 +137,16 @@ impl Show {
     }
 }
 
-impl Rollback {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl RollbackSaga {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let run_id = find(session, self.workflow).await?;
         let request = v1::CancelDagRequest { run_id, reason: self.reason, compensate: !self.keep };
         shown(session, session.orchestrator().cancel_dag(request).await)
     }
 }
 
-impl Resolve {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ResolveSaga {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let run_id = find(session, self.workflow).await?;
         let request = v1::ResolveCompensationRequest { run_id, node: self.job, item: self.life, retry: self.retry };
         shown(session, session.orchestrator().resolve_compensation(request).await)
@@ -153,7 +154,7 @@ impl Resolve {
 }
 
 /// The run that the saga of a workflow is.
-async fn find(session: &Session, workflow: String) -> Result<String, CliError> {
+async fn find(session: &CliSession, workflow: String) -> Result<String, CliError> {
     let request = v1::ListDagRunsRequest { dag: workflow.clone(), limit: 1, sagas: true, ..Default::default() };
     // A page may end before it has looked at everything.
     let mut cursor = String::new();
@@ -170,7 +171,7 @@ async fn find(session: &Session, workflow: String) -> Result<String, CliError> {
     }
 }
 
-fn shown(session: &Session, response: Result<Response<v1::DagRun>, Status>) -> Result<Exit, CliError> {
+fn shown(session: &CliSession, response: Result<Response<v1::DagRun>, Status>) -> Result<Exit, CliError> {
     let (run, out) = (view::Run::from(session.answer(response)?), session.out);
     if out.is_json() {
         out.json(&run)?;

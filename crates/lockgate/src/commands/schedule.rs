@@ -10,47 +10,47 @@ use clap::{Args, Subcommand};
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Start jobs and workflows by the clock
 #[derive(Args, Debug)]
-pub(crate) struct Schedule {
+pub(crate) struct ScheduleArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ScheduleCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Apply(apply::Apply),
-    Lint(apply::Lint),
-    Next(next::Next),
-    List(list::List),
-    Show(list::Show),
-    Slots(list::Slots),
-    Pause(orders::Pause),
-    Resume(orders::Resume),
+enum ScheduleCommand {
+    Apply(apply::ApplySchedule),
+    Lint(apply::LintSchedule),
+    Next(next::NextTimes),
+    List(list::ListSchedules),
+    Show(list::ShowSchedule),
+    Slots(list::ListScheduleSlots),
+    Pause(orders::PauseSchedule),
+    Resume(orders::ResumeSchedule),
     Trigger(orders::Trigger),
     Remove(orders::Remove),
-    Backfill(orders::Backfill),
+    Backfill(orders::BackfillSchedule),
     CancelBackfill(orders::CancelBackfill),
 }
 
-impl Schedule {
+impl ScheduleArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
-        let connect = async || Session::connect(connection, out).await;
+        let connect = async || CliSession::connect(connection, out).await;
         match self.command {
-            Command::Lint(command) => command.run(out),
-            Command::Next(command) => command.run(out),
-            Command::Apply(command) => command.run(&connect().await?).await,
-            Command::List(command) => command.run(&connect().await?).await,
-            Command::Show(command) => command.run(&connect().await?).await,
-            Command::Slots(command) => command.run(&connect().await?).await,
-            Command::Pause(command) => command.run(&connect().await?).await,
-            Command::Resume(command) => command.run(&connect().await?).await,
-            Command::Trigger(command) => command.run(&connect().await?).await,
-            Command::Remove(command) => command.run(&connect().await?).await,
-            Command::Backfill(command) => command.run(&connect().await?).await,
-            Command::CancelBackfill(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Lint(command) => command.run(out),
+            ScheduleCommand::Next(command) => command.run(out),
+            ScheduleCommand::Apply(command) => command.run(&connect().await?).await,
+            ScheduleCommand::List(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Show(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Slots(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Pause(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Resume(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Trigger(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Remove(command) => command.run(&connect().await?).await,
+            ScheduleCommand::Backfill(command) => command.run(&connect().await?).await,
+            ScheduleCommand::CancelBackfill(command) => command.run(&connect().await?).await,
         }
     }
 }

@@ -1,15 +1,15 @@
 //! `lockgate serve`: the whole system in one process.
 
+mod backends;
 mod banner;
+mod bus_submits;
+mod bus_workers;
 mod files;
 mod governance;
-mod ground;
 mod guard;
 mod identity;
 mod keyfile;
-mod letters;
-mod numbers;
-mod outposts;
+mod metrics;
 mod parts;
 mod relay;
 mod roles;
@@ -33,8 +33,8 @@ use crate::output::Output;
 use crate::servers::ServerArgs;
 use crate::size;
 use crate::spans::SpanArgs;
-use roles::{Cast, Role};
-use wiring::Server;
+use roles::{Role, RoleSet};
+use wiring::RunningServer;
 
 /// Sweeps come every minute: a run is looked at more than once before it is given up.
 const ORPHAN_AFTER_MIN: Duration = Duration::from_secs(60);
@@ -76,7 +76,7 @@ pub(crate) struct Serve {
 
     /// Topics with slots of their own in the built-in worker, like io=8:job.http_call; can be given many times
     #[arg(long = "worker-slots-for", value_parser = args::group, value_name = "GROUP=COUNT:TOPICS")]
-    worker_groups: Vec<args::Group>,
+    worker_groups: Vec<args::SlotGroup>,
 
     /// Let the slots of the built-in worker follow the load between these bounds
     #[arg(long, value_parser = args::bounds, value_name = "MIN..MAX")]
@@ -119,7 +119,7 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "5m", value_parser = args::duration, value_name = "SPAN")]
     orphan_after: Duration,
 
-    /// The longest that failing calls keep anybody from being called late or lost while this process renews its own lease
+    /// Maximum time that Store failures may postpone lost-worker detection while our lease is healthy
     #[arg(long, default_value = "3m", value_parser = args::duration, value_name = "SPAN")]
     defer_max: Duration,
 
@@ -143,7 +143,7 @@ pub(crate) struct Serve {
     #[arg(long, value_parser = args::duration, value_name = "SPAN")]
     linger: Option<Duration>,
 
-    /// Listen on other than loopback addresses although nobody is asked who they are
+    /// Listen on other than loopback addresses although clients are not authenticated
     #[arg(long)]
     insecure_no_auth: bool,
 
@@ -154,10 +154,10 @@ pub(crate) struct Serve {
     servers: ServerArgs,
 
     #[command(flatten)]
-    letters: letters::LetterArgs,
+    bus_submits: bus_submits::BusSubmitArgs,
 
     #[command(flatten)]
-    outposts: outposts::OutpostArgs,
+    bus_workers: bus_workers::OutpostArgs,
 
     #[command(flatten)]
     relay: relay::RelayArgs,
@@ -176,20 +176,20 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    fn cast(&self) -> Result<Cast, CliError> {
-        let cast = Cast::of(&self.roles, self.no_worker, self.servers.is_shared()?)?;
-        Ok(if self.outposts.nats_workers { cast.with_workers() } else { cast })
+    fn roles(&self) -> Result<RoleSet, CliError> {
+        let roles = RoleSet::of(&self.roles, self.no_worker, self.servers.is_shared()?)?;
+        Ok(if self.bus_workers.nats_workers { roles.with_workers() } else { roles })
     }
 
     pub(crate) async fn run(self, out: Output) -> Result<Exit, CliError> {
-        let cast = self.cast()?;
-        self.check(cast)?;
+        let roles = self.roles()?;
+        self.check(roles)?;
         self.log.start(out)?;
         faults::announce(self.worker_faults.as_ref(), out);
         // Before anybody can know that this process is up, and so tell it to stop.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut server = Server::start(&self, cast).await?;
+        let mut server = RunningServer::start(&self, roles).await?;
         banner::show(&self, &server, out)?;
         let mut fatal = server.fatal();
         tokio::select! {
@@ -227,8 +227,8 @@ impl Serve {
         Ok(Exit::Success)
     }
 
-    fn check(&self, cast: Cast) -> Result<(), CliError> {
-        if cast.judges_only() && (self.routing.pools.is_some() || self.routing.timeouts.is_some()) {
+    fn check(&self, roles: RoleSet) -> Result<(), CliError> {
+        if roles.judges_only() && (self.routing.pools.is_some() || self.routing.timeouts.is_some()) {
             let text = "--pools and --timeouts rule where jobs run; with --roles kernel no jobs run here";
             return Err(CliError::Usage(text.to_owned()));
         }
@@ -239,9 +239,9 @@ impl Serve {
             return Err(CliError::Usage("--lost-after must be at least 3s".to_owned()));
         }
         self.check_folder_flags()?;
-        self.letters.check(cast, self.servers.is_shared()?, self.identity.auth)?;
-        self.outposts.check(cast, self.servers.is_shared()?, self.identity.auth)?;
-        self.relay.check(cast, self.servers.is_shared()?)?;
+        self.bus_submits.check(roles, self.servers.is_shared()?, self.identity.auth)?;
+        self.bus_workers.check(roles, self.servers.is_shared()?, self.identity.auth)?;
+        self.relay.check(roles, self.servers.is_shared()?)?;
         self.identity.check(self.insecure_no_auth)?;
         self.check_addresses()
     }
@@ -280,7 +280,7 @@ mod tests {
 
     fn check(words: &[&str]) -> Result<(), String> {
         let Line { serve } = Line::try_parse_from([&["serve"], words].concat()).expect("good usage");
-        serve.cast().and_then(|cast| serve.check(cast)).map_err(|error| error.to_string())
+        serve.roles().and_then(|roles| serve.check(roles)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -6,24 +6,24 @@ use serde::Serialize;
 
 use crate::cli::Cli;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
+use crate::output::{Output, TableCell, Tone};
 
 /// Look at the settings of a server
 #[derive(Args, Debug)]
-pub(crate) struct Config {
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    command: Command,
+    command: SettingsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Show(Show),
+enum SettingsCommand {
+    Show(ShowSettings),
 }
 
 /// Show what `lockgate serve` would run with: every setting, its value and where it comes from; secrets are masked
 #[derive(Args, Debug)]
 #[command(after_long_help = "Example: lockgate config show -- --listen 0.0.0.0:8080 --auth")]
-struct Show {
+struct ShowSettings {
     /// Options as for `lockgate serve`
     #[arg(last = true, value_name = "OPTIONS")]
     options: Vec<String>,
@@ -50,15 +50,15 @@ struct Setting {
     variable: Option<String>,
 }
 
-impl Config {
+impl ConfigArgs {
     pub(crate) fn run(self, out: Output) -> Result<Exit, CliError> {
         match self.command {
-            Command::Show(command) => command.run(out),
+            SettingsCommand::Show(command) => command.run(out),
         }
     }
 }
 
-impl Show {
+impl ShowSettings {
     fn run(self, out: Output) -> Result<Exit, CliError> {
         let settings = settings(&self.options)?;
         if out.is_json() {
@@ -127,10 +127,10 @@ fn table(settings: &[Setting], out: Output) -> String {
     let row = |setting: &Setting| {
         let tone = if setting.from == "default" || setting.from == "unset" { Tone::Faint } else { Tone::Good };
         vec![
-            Field::text(&setting.name),
-            Field::text(setting.value.as_deref().unwrap_or("-")),
-            Field::text(setting.from).toned(tone),
-            Field::text(setting.variable.as_deref().unwrap_or("-")),
+            TableCell::text(&setting.name),
+            TableCell::text(setting.value.as_deref().unwrap_or("-")),
+            TableCell::text(setting.from).toned(tone),
+            TableCell::text(setting.variable.as_deref().unwrap_or("-")),
         ]
     };
     out.table(&["setting", "value", "from", "variable"], &settings.iter().map(row).collect::<Vec<_>>())

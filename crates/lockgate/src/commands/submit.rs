@@ -14,9 +14,9 @@ use crate::args;
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
 use crate::follow::follow;
-use crate::live::Live;
+use crate::live::LiveBar;
 use crate::output::{Output, Tone};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Submit a job
@@ -117,7 +117,7 @@ pub(crate) struct Submit {
 }
 
 impl Submit {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let wait = self.wait;
         let job = self.into_job(Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default())?;
         let response = session.client.submit_job(v1::SubmitJobRequest { job: Some(job) }).await;
@@ -168,10 +168,10 @@ fn submitted_line(submitted: &view::Submitted, out: Output) -> String {
     format!("{}  {}  {}", submitted.job_id, out.state(submitted.state), out.paint(note, Tone::Faint))
 }
 
-async fn wait_for(session: &mut Session, submitted: &view::Submitted) -> Result<Exit, CliError> {
+async fn wait_for(session: &mut CliSession, submitted: &view::Submitted) -> Result<Exit, CliError> {
     let out = session.out;
     out.remark(&submitted_line(submitted, out));
-    let live = Live::new(out, submitted.state.to_owned());
+    let live = LiveBar::new(out, submitted.state.to_owned());
     let job = follow(session, &submitted.job_id, 0, |item| {
         live.say(item_text(&item));
         Ok(())

@@ -4,27 +4,27 @@ use clap::{Args, Subcommand};
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::live::Live;
-use crate::output::{Field, Output, bytes};
-use crate::session::Session;
+use crate::live::LiveBar;
+use crate::output::{Output, TableCell, bytes};
+use crate::session::CliSession;
 use crate::view;
 
 /// Look at what tenants have and may have, and forget one
 #[derive(Args, Debug)]
-pub(crate) struct Tenants {
+pub(crate) struct TenantsArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<TenantCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    List(List),
+enum TenantCommand {
+    List(ListTenants),
     Erase(Erase),
 }
 
 /// List tenants with what they have, and of how much
 #[derive(Args, Debug, Default)]
-struct List {}
+struct ListTenants {}
 
 /// End everything a tenant has under way, and delete all its jobs, runs, schedules and keys
 ///
@@ -39,17 +39,17 @@ struct Erase {
     yes: bool,
 }
 
-impl Tenants {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
-        match self.command.unwrap_or(Command::List(List {})) {
-            Command::List(command) => command.run(session).await,
-            Command::Erase(command) => command.run(session).await,
+impl TenantsArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
+        match self.command.unwrap_or(TenantCommand::List(ListTenants {})) {
+            TenantCommand::List(command) => command.run(session).await,
+            TenantCommand::Erase(command) => command.run(session).await,
         }
     }
 }
 
-impl List {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ListTenants {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let mut tenants = Vec::new();
         let mut after = String::new();
         loop {
@@ -73,13 +73,13 @@ impl List {
 }
 
 impl Erase {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         if !self.yes {
             let text = format!("everything of tenant {:?} would be gone for ever; say --yes if you mean it", self.tenant);
             return Err(CliError::Usage(text));
         }
         let mut total = view::ErasedTenant { tenant: self.tenant.clone(), ..view::ErasedTenant::default() };
-        let live = Live::new(session.out, "erasing".to_owned());
+        let live = LiveBar::new(session.out, "erasing".to_owned());
         let mut stuck_for = 0;
         loop {
             let request = v1::EraseTenantRequest { tenant: self.tenant.clone(), confirm: self.tenant.clone() };
@@ -132,13 +132,13 @@ fn table(tenants: &[view::Tenant], out: Output) -> String {
             None => bytes(tenant.stored_bytes),
         };
         vec![
-            Field::text(&tenant.name),
-            Field::text(of(tenant.jobs, quota.jobs)),
-            Field::number(&tenant.ended),
-            Field::text(of(tenant.runs, quota.runs)),
-            Field::text(&stored),
-            Field::text(quota.submit_rate.as_deref().unwrap_or("-")),
-            Field::text(quota.actor_rate.as_deref().unwrap_or("-")),
+            TableCell::text(&tenant.name),
+            TableCell::text(of(tenant.jobs, quota.jobs)),
+            TableCell::number(&tenant.ended),
+            TableCell::text(of(tenant.runs, quota.runs)),
+            TableCell::text(&stored),
+            TableCell::text(quota.submit_rate.as_deref().unwrap_or("-")),
+            TableCell::text(quota.actor_rate.as_deref().unwrap_or("-")),
         ]
     };
     let rows: Vec<_> = tenants.iter().map(row).collect();

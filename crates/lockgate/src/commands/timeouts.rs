@@ -9,12 +9,12 @@ use crate::output::Output;
 
 /// Say how long attempts may take, by topic
 #[derive(Args, Debug)]
-pub(crate) struct Timeouts {
+pub(crate) struct TimeoutsArgs {
     #[command(subcommand)]
-    command: config::Command,
+    command: config::ConfigCommand,
 }
 
-impl Timeouts {
+impl TimeoutsArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         self.command.run(&TIMEOUTS, connection, out).await
     }

@@ -19,7 +19,7 @@ use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
 use crate::follow::Patience;
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Watch queues, pools, workers, rates, breakers and leaders live
 #[derive(Args, Debug)]
@@ -43,7 +43,7 @@ fn every(text: &str) -> Result<Duration, String> {
 }
 
 impl Top {
-    pub(crate) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(crate) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let watched = !session.out.is_json() && std::io::stdout().is_terminal();
         let count = self.count.or_else(|| (!watched).then_some(1));
         let mut screen = watched.then(Screen::open).transpose()?;
@@ -57,7 +57,7 @@ impl Top {
     /// Rates need two looks, so the first picture is shown after the second one.
     async fn pictures(
         &self,
-        session: &Session,
+        session: &CliSession,
         count: Option<u64>,
         mut screen: Option<&mut Screen>,
     ) -> Result<(), CliError> {
@@ -93,7 +93,7 @@ impl Top {
     }
 }
 
-fn show(picture: &Picture, session: &Session, screen: Option<&mut Screen>) -> Result<(), CliError> {
+fn show(picture: &Picture, session: &CliSession, screen: Option<&mut Screen>) -> Result<(), CliError> {
     let now = Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default();
     let out = Output::new(session.out.format, now);
     match screen {

@@ -8,7 +8,7 @@ use super::end_of;
 use crate::error::{CliError, Exit};
 use crate::follow::follow;
 use crate::output::{Output, Tone, clock_time};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// As wide as the longest kind of event, `waiting_for_children`.
@@ -17,7 +17,7 @@ const KIND_CHARS: usize = 20;
 /// Follow the events of a job until it ends
 #[derive(Args, Debug)]
 #[command(after_long_help = "Exits with 0 when the job succeeded and with 2 when it ended otherwise.")]
-pub(crate) struct Watch {
+pub(crate) struct WatchArgs {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
@@ -27,8 +27,8 @@ pub(crate) struct Watch {
     after: u64,
 }
 
-impl Watch {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl WatchArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let out = session.out;
         let job = follow(session, &self.job_id, self.after, |item| print(item, out)).await?;
         Ok(end_of(&job))

@@ -5,20 +5,20 @@ use lockgate_proto::v1;
 
 use super::remedies;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Say what a job waits for and what would start it
 #[derive(Args, Debug)]
-pub(crate) struct Why {
+pub(crate) struct WhyArgs {
     /// Id of the job
     #[arg(value_name = "JOB")]
     job_id: String,
 }
 
-impl Why {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl WhyArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.client.explain_job(v1::ExplainJobRequest { job_id: self.job_id.clone() }).await;
         let why = view::Why::new(self.job_id, session.answer(response)?);
         if session.out.is_json() {
@@ -34,7 +34,7 @@ impl Why {
 }
 
 /// A refusal that says what would be allowed is half an answer.
-async fn say_remedies(session: &mut Session, job_id: String) -> Result<(), CliError> {
+async fn say_remedies(session: &mut CliSession, job_id: String) -> Result<(), CliError> {
     let response = session.client.get_job(v1::GetJobRequest { job_id }).await;
     let verdict = session.answer(response)?.verdict.map(view::Verdict::from);
     let remedies = verdict.as_ref().map(remedies).unwrap_or_default();
@@ -50,23 +50,23 @@ fn text(why: &view::Why, out: Output) -> String {
     parts.join("\n\n")
 }
 
-fn facts(why: &view::Why, out: Output) -> Vec<(&'static str, Field)> {
-    let mut facts = vec![("state", Field::state(why.state)), ("reason", Field::text(&why.reason))];
+fn facts(why: &view::Why, out: Output) -> Vec<(&'static str, TableCell)> {
+    let mut facts = vec![("state", TableCell::state(why.state)), ("reason", TableCell::text(&why.reason))];
     if !why.next_step.is_empty() {
-        facts.push(("next", Field::text(&why.next_step)));
+        facts.push(("next", TableCell::text(&why.next_step)));
     }
     if let Some(at) = why.next_at {
-        facts.push(("at", Field::text(out.moment(at))));
+        facts.push(("at", TableCell::text(out.moment(at))));
     }
     if let Some(waiting) = why.lane_waiting {
-        facts.push(("lane", Field::text(format!("{waiting} waiting"))));
+        facts.push(("lane", TableCell::text(format!("{waiting} waiting"))));
     }
     if let Some(tries) = why.tries {
         let max = why.tries_max.map(|max| format!(" of {max}")).unwrap_or_default();
-        facts.push(("tries", Field::text(format!("{tries}{max}"))));
+        facts.push(("tries", TableCell::text(format!("{tries}{max}"))));
     }
     if let Some(rule) = &why.rule {
-        facts.push(("rule", Field::text(rule)));
+        facts.push(("rule", TableCell::text(rule)));
     }
     facts
 }
@@ -84,7 +84,11 @@ fn pool(look: &view::PoolLook, out: Output) -> String {
             "busy" => Tone::Busy,
             _ => Tone::Bad,
         };
-        vec![Field::text(&worker.worker_id), Field::text(&worker.verdict).toned(tone), Field::number(&worker.free_slots)]
+        vec![
+            TableCell::text(&worker.worker_id),
+            TableCell::text(&worker.verdict).toned(tone),
+            TableCell::number(&worker.free_slots),
+        ]
     };
     let rows: Vec<_> = look.workers.iter().map(row).collect();
     let table = out.table(&["worker", "verdict", "free slots"], &rows);
@@ -94,13 +98,17 @@ fn pool(look: &view::PoolLook, out: Output) -> String {
 
 fn limits(limits: &[view::LimitLook], out: Output) -> String {
     let row = |limit: &view::LimitLook| {
-        let room = if limit.full { Field::text("full").toned(Tone::Bad) } else { Field::text("has room").toned(Tone::Good) };
+        let room = if limit.full {
+            TableCell::text("full").toned(Tone::Bad)
+        } else {
+            TableCell::text("has room").toned(Tone::Good)
+        };
         let max = limit.max.map_or_else(|| "-".to_owned(), |max| max.to_string());
         vec![
-            Field::text(&limit.name),
+            TableCell::text(&limit.name),
             room,
-            Field::number(&limit.held),
-            Field::number(&max),
+            TableCell::number(&limit.held),
+            TableCell::number(&max),
             out.relative_or_dash(limit.again_at),
         ]
     };

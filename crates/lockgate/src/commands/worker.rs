@@ -18,7 +18,7 @@ use crate::error::{CliError, Exit};
 use crate::faults;
 use crate::logging::LogArgs;
 use crate::output::Output;
-use crate::slots::Slots;
+use crate::slots::SlotPlan;
 use crate::spans::SpanArgs;
 
 /// Run jobs with the built-in handlers until SIGTERM or Ctrl-C
@@ -27,14 +27,14 @@ use crate::spans::SpanArgs;
     after_long_help = "The topics are job.noop, job.echo, job.sleep, job.flaky, job.always_fail, job.fan_out and job.http_call, \
     and, where they are allowed, job.exec and job.db_tx."
 )]
-pub(crate) struct Worker {
+pub(crate) struct WorkerArgs {
     /// Jobs to run at once
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000), value_name = "COUNT")]
     slots: u32,
 
     /// Topics with slots of their own, like io=8:job.http_call,mail.*; can be given many times. Others share --slots
     #[arg(long = "slots-for", value_parser = args::group, value_name = "GROUP=COUNT:TOPICS")]
-    groups: Vec<args::Group>,
+    groups: Vec<args::SlotGroup>,
 
     /// Let the slots follow the load between these bounds: fewer above 85 % of the processors, more below 40 %
     #[arg(long, value_parser = args::bounds, value_name = "MIN..MAX")]
@@ -114,7 +114,7 @@ pub(crate) struct Worker {
     log: LogArgs,
 }
 
-impl Worker {
+impl WorkerArgs {
     pub(crate) async fn run(self, connection: &Connection, out: Output) -> Result<Exit, CliError> {
         self.log.start(out)?;
         descriptors::raise_limit();
@@ -183,7 +183,7 @@ impl Worker {
             effects: self.effects.as_deref().map(effects::open).transpose()?,
             faults: self.faults,
         };
-        let slots = Slots { groups: self.groups, adaptive: self.adaptive_slots, target_p95: self.target_p95 };
+        let slots = SlotPlan { groups: self.groups, adaptive: self.adaptive_slots, target_p95: self.target_p95 };
         self.lease_losses.into_iter().try_fold(slots.given_to(builtin.register(worker)), with_lease_loss)
     }
 }

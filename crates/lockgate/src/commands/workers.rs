@@ -4,45 +4,45 @@ use clap::{Args, Subcommand};
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// List the workers and what they do, or let one leave
 #[derive(Args, Debug)]
-pub(crate) struct Workers {
+pub(crate) struct WorkersArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<WorkerCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    List(List),
-    Drain(Drain),
+enum WorkerCommand {
+    List(ListWorkers),
+    Drain(DrainWorker),
 }
 
 /// List the workers and what they do; the same as `lockgate workers`
 #[derive(Args, Debug)]
-struct List {}
+struct ListWorkers {}
 
 /// Let a worker finish what it holds and leave
 #[derive(Args, Debug)]
-struct Drain {
+struct DrainWorker {
     /// Name of the worker
     worker: String,
 }
 
-impl Workers {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
-        match self.command.unwrap_or(Command::List(List {})) {
-            Command::List(command) => command.run(session).await,
-            Command::Drain(command) => command.run(session).await,
+impl WorkersArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
+        match self.command.unwrap_or(WorkerCommand::List(ListWorkers {})) {
+            WorkerCommand::List(command) => command.run(session).await,
+            WorkerCommand::Drain(command) => command.run(session).await,
         }
     }
 }
 
-impl List {
-    async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl ListWorkers {
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.client.list_workers(v1::ListWorkersRequest {}).await;
         let workers = view::Workers::from(session.answer(response)?);
         if session.out.is_json() {
@@ -56,8 +56,8 @@ impl List {
     }
 }
 
-impl Drain {
-    async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl DrainWorker {
+    async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.pools().drain_worker(v1::DrainWorkerRequest { worker_id: self.worker.clone() }).await;
         let sessions = session.answer(response)?.sessions;
         let out = session.out;
@@ -75,14 +75,14 @@ fn table(workers: &view::Workers, out: Output) -> String {
     let row = |worker: &view::Worker| {
         let tone = if worker.status == "attached" { Tone::Good } else { Tone::Waiting };
         vec![
-            Field::text(&worker.worker_id),
-            Field::text(&worker.status).toned(tone),
-            Field::text(&worker.pool),
-            Field::number(&format!("{}/{}", worker.busy, worker.slots)),
-            Field::text(load(worker)),
+            TableCell::text(&worker.worker_id),
+            TableCell::text(&worker.status).toned(tone),
+            TableCell::text(&worker.pool),
+            TableCell::number(&format!("{}/{}", worker.busy, worker.slots)),
+            TableCell::text(load(worker)),
             out.relative_or_dash(worker.last_beat_at),
-            Field::text(worker.capabilities.join(" ")),
-            Field::clipped(&worker.topics.join(" ")),
+            TableCell::text(worker.capabilities.join(" ")),
+            TableCell::clipped(&worker.topics.join(" ")),
         ]
     };
     let rows: Vec<_> = workers.workers.iter().map(row).collect();

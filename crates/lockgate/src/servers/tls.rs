@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use lockgate_tls::{Clear, Files, Names, Tls};
+use lockgate_tls::{Clear, FileNames, Tls, TlsPaths};
 
 use crate::error::CliError;
 
 const HEADING: &str = "Cluster";
 
-const DATABASE: Names = Names { ca: "DATABASE_TLS_CA", cert: "DATABASE_TLS_CERT", key: "DATABASE_TLS_KEY" };
-const REDIS: Names = Names { ca: "REDIS_TLS_CA", cert: "REDIS_TLS_CERT", key: "REDIS_TLS_KEY" };
-const NATS: Names = Names { ca: "NATS_TLS_CA", cert: "NATS_TLS_CERT", key: "NATS_TLS_KEY" };
+const DATABASE: FileNames = FileNames { ca: "DATABASE_TLS_CA", cert: "DATABASE_TLS_CERT", key: "DATABASE_TLS_KEY" };
+const REDIS: FileNames = FileNames { ca: "REDIS_TLS_CA", cert: "REDIS_TLS_CERT", key: "REDIS_TLS_KEY" };
+const NATS: FileNames = FileNames { ca: "NATS_TLS_CA", cert: "NATS_TLS_CERT", key: "NATS_TLS_KEY" };
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct DatabaseTlsArgs {
@@ -78,7 +78,7 @@ impl DatabaseTlsArgs {
         read(&self.files(), DATABASE)
     }
 
-    pub(super) fn files(&self) -> Files {
+    pub(super) fn files(&self) -> TlsPaths {
         files([&self.database_tls_ca, &self.database_tls_cert, &self.database_tls_key])
     }
 }
@@ -88,7 +88,7 @@ impl RedisTlsArgs {
         read(&self.files(), REDIS)
     }
 
-    pub(super) fn files(&self) -> Files {
+    pub(super) fn files(&self) -> TlsPaths {
         files([&self.redis_tls_ca, &self.redis_tls_cert, &self.redis_tls_key])
     }
 }
@@ -98,24 +98,24 @@ impl NatsTlsArgs {
         read(&self.files(), NATS)
     }
 
-    pub(super) fn files(&self) -> Files {
+    pub(super) fn files(&self) -> TlsPaths {
         files([&self.nats_tls_ca, &self.nats_tls_cert, &self.nats_tls_key])
     }
 }
 
 /// A variable that is set to nothing is not set.
-fn files(paths: [&Option<PathBuf>; 3]) -> Files {
+fn files(paths: [&Option<PathBuf>; 3]) -> TlsPaths {
     let [ca, cert, key] = paths.map(|path| path.clone().filter(|path| !path.as_os_str().is_empty()));
-    Files { ca, cert, key }
+    TlsPaths { ca, cert, key }
 }
 
-fn read(files: &Files, names: Names) -> Result<Tls, CliError> {
+fn read(files: &TlsPaths, names: FileNames) -> Result<Tls, CliError> {
     files.read(names).map_err(|error| CliError::Usage(error.to_string()))
 }
 
 /// The same as words on a command line, for a process that this one starts.
-pub(super) fn words(server: &str, files: &Files) -> Vec<String> {
-    let Files { ca, cert, key } = files;
+pub(super) fn words(server: &str, files: &TlsPaths) -> Vec<String> {
+    let TlsPaths { ca, cert, key } = files;
     let named = [("ca", ca), ("cert", cert), ("key", key)].into_iter();
     let given = named.filter_map(|(name, path)| Some((name, path.as_ref()?)));
     given.flat_map(|(name, path)| [format!("--{server}-tls-{name}"), path.display().to_string()]).collect()

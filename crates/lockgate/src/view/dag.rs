@@ -1,5 +1,6 @@
 //! Workflows and their runs, as the REST contract has them.
 
+use lockgate_api::KnownState;
 use lockgate_proto::v1;
 use serde::Serialize;
 

@@ -1,8 +1,9 @@
 //! What policy said about a job and about its result, as the REST contract has it.
 
-use lockgate_core::policy::{Explanation, Look, LookOutcome};
+use lockgate_api::{scope_name, verdict_from_wire};
+use lockgate_core::policy::{Explanation, LookOutcome, RuleTrace};
 use lockgate_core::verdict::{self, Access};
-use lockgate_proto::{scope_name, v1, verdict_from_wire};
+use lockgate_proto::v1;
 use serde::Serialize;
 
 use super::convert::present;
@@ -176,8 +177,8 @@ impl From<&Explanation> for Explained {
     }
 }
 
-impl From<&Look> for Step {
-    fn from(look: &Look) -> Self {
+impl From<&RuleTrace> for Step {
+    fn from(look: &RuleTrace) -> Self {
         let (outcome, why) = match &look.outcome {
             LookOutcome::Matched => ("matched", None),
             LookOutcome::Missed(why) => ("missed", Some(why.clone())),

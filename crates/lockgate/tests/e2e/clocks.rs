@@ -1,14 +1,17 @@
 //! The wall clock of real processes is set ahead and back. libfaketime tells them the time; the steady clock stays the machine's.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use lockgate_proto::v1::JobState;
+use lockgate_testbed::{Durability, Postgres};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use super::cluster::Ground;
+use super::cluster::{Ground, worker};
 use super::harness::{Client, Environment, PATIENCE, Server, get, job, submit, until};
 
 /// How long the clock is wrong.
@@ -24,6 +27,8 @@ struct Wall {
 impl Wall {
     fn new(ahead: &str) -> Self {
         let folder = TempDir::new().expect("a folder");
+        // PostgreSQL reads it as another user.
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("readable by all");
         let wall = Self { file: folder.path().join("wall"), _folder: folder };
         wall.set(ahead);
         wall
@@ -34,6 +39,12 @@ impl Wall {
         let aside = self.file.with_extension("new");
         std::fs::write(&aside, ahead).expect("written");
         std::fs::rename(aside, &self.file).expect("in place");
+    }
+
+    /// A cluster whose database has this clock, and whose processes have the machine's.
+    fn ground(&self) -> Ground {
+        let environment = self.environment().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ground::on(Postgres::start_in(environment, Durability::Unsynced, &[]).expect("PostgreSQL"))
     }
 
     fn environment(&self) -> Environment {
@@ -194,4 +205,89 @@ async fn a_restart_with_the_right_clock_brings_back_what_a_wrong_one_stamped() {
     for id in parked {
         until(&mut client, &id, |job| job.state() == JobState::Succeeded).await;
     }
+}
+
+const PATIENT_DAG: &str = "version: 1
+dag: patient
+timeout: 30m
+nodes:
+  a: { topic: job.nobody }
+";
+
+/// The leases of gateways and of loops, in seconds from now by the right clock.
+async fn furthest_lease(ground: &Ground) -> i64 {
+    let question = "SELECT ceil((max(expires_at) - extract(epoch FROM clock_timestamp()) * 1000) / 1000)::bigint \
+        FROM (SELECT expires_at FROM edges WHERE closed_at IS NULL UNION ALL SELECT expires_at FROM leases) AS every";
+    ground.sql(question).await.parse().expect("a number")
+}
+
+async fn wait_for_leases(ground: &Ground) {
+    let deadline = Instant::now() + PATIENCE;
+    while furthest_lease(ground).await > 60 {
+        assert!(Instant::now() < deadline, "a lease lasts for {} s", furthest_lease(ground).await);
+    }
+}
+
+/// Until the gateway's lease is one of the clock that is ahead.
+async fn wait_until_renewed(ground: &Ground) {
+    let question = "SELECT count(*) FROM edges WHERE expires_at > extract(epoch FROM clock_timestamp()) * 1000";
+    let deadline = Instant::now() + PATIENCE;
+    while ground.sql(question).await != "1" {
+        assert!(Instant::now() < deadline, "the lease of the gateway is not renewed");
+    }
+}
+
+/// The processes have the right time, and PostgreSQL has not: every process says so, and nothing ends, is lost or stands by it.
+#[tokio::test]
+async fn a_database_whose_clock_is_an_hour_ahead_for_ten_seconds_parks_nothing() {
+    let wall = Wall::new("+0");
+    let ground = wall.ground();
+    let gateway = ground.process("gateway", &[]).await;
+    let scheduler = ground.process("scheduler,orchestrator", &[]).await;
+    let _worker = worker("w", 8, &[&gateway]);
+    apply(&gateway, "dag", "patient.yaml", PATIENT_DAG).await;
+    let patient = asked(&gateway, &["dag", "start", "patient"]).await;
+    let patient = patient["run_id"].as_str().expect("an id").to_owned();
+    let mut client = gateway.client().await;
+    let held = job("held", "job.sleep", r#"{"ms":20000}"#);
+    submit(&mut client, vec![held]).await.expect("taken");
+    until(&mut client, "held", |job| job.state() == JobState::Running).await;
+
+    an_hour_ahead_for_ten_seconds(&gateway, &wall).await;
+
+    assert!(scheduler.number("lockgate_clock_jumps_total").await >= 1.0, "every process looks at the database's clock");
+    let held = until(&mut client, "held", |job| job.state() == JobState::Succeeded).await;
+    assert_eq!(held.attempts, 1, "its worker was heard all the time");
+    gateway.wait_for_output(&["dag", "get", &patient], "RUNNING").await;
+    wait_for_leases(&ground).await;
+}
+
+/// What a process wrote while PostgreSQL was ahead must not outlive the process by an hour.
+#[tokio::test]
+async fn processes_that_die_while_the_databases_clock_is_ahead_are_missed_soon_after() {
+    let wall = Wall::new("+0");
+    let ground = wall.ground();
+    let mut dying = ground.process("all", &["--no-worker"]).await;
+    let mut lost_worker = worker("lost", 1, &[&dying]);
+    let mut client = dying.client().await;
+    submit(&mut client, vec![job("adrift", "job.sleep", r#"{"ms":600}"#)]).await.expect("taken");
+    until(&mut client, "adrift", |job| job.state() == JobState::Succeeded).await;
+    apply(&dying, "schedule", "schedules.yaml", SCHEDULE).await;
+    wait_until_started(&dying, 2).await;
+    wall.set("+1h");
+    wait_for_jump(&dying, |ahead| ahead > 3_500.0).await;
+    wait_until_renewed(&ground).await;
+    submit(&mut client, vec![job("held", "job.sleep", r#"{"ms":600000}"#)]).await.expect("taken");
+    until(&mut client, "held", |job| job.state() == JobState::Running).await;
+    dying.crash().await;
+    lost_worker.kill().await.expect("killed");
+    wall.set("+0");
+    let began = Instant::now();
+    let next = ground.process("all", &["--no-worker"]).await;
+    let mut client = next.client().await;
+    until(&mut client, "held", |job| job.attempts == 1 && job.state() == JobState::Scheduled).await;
+    println!("the attempt of the dead gateway was lost {:?} after the clock was right", began.elapsed());
+    let ticked = started(&next).await;
+    wait_until_started(&next, ticked + 2).await;
+    println!("another process leads the schedules {:?} after the clock was right", began.elapsed());
 }

@@ -9,9 +9,10 @@ use std::time::Duration;
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::{Engine, LocalKernel, Metrics, Ports, Settings};
 use lockgate_gateway::{Gateway, GatewaySettings};
-use lockgate_ports::memory::{ManualClock, MemoryBus, MemoryLanes, SeededEntropy};
+use lockgate_memory::{MemoryBus, MemoryLanes};
+use lockgate_model::{ManualClock, SeededEntropy};
 use lockgate_proto::v1;
-use lockgate_sqlite::{Options, SqliteStore};
+use lockgate_sqlite::{FolderOptions, SqliteStore};
 use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,7 +42,7 @@ async fn server_with_room_for(pages: u64) -> Small {
     let store = SqliteStore::open_with(
         folder.path(),
         clock.clone(),
-        Options { bytes_max: Some(pages * 4096), ..Options::default() },
+        FolderOptions { bytes_max: Some(pages * 4096), ..FolderOptions::default() },
     )
     .expect("opened");
     let ports = Ports {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lockgate_otlp::wire::any_value::Value as Any;
-use lockgate_otlp::wire::{ExportTraceServiceRequest, KeyValue, Span};
+use lockgate_otlp::wire::any_value::WireValue as Any;
+use lockgate_otlp::wire::{ExportTraceServiceRequest, KeyValue, WireSpan};
 use lockgate_proto::v1;
 use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ const SENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 #[derive(Clone, Debug)]
 struct Seen {
     service: String,
-    span: Span,
+    span: WireSpan,
 }
 
 impl Seen {
@@ -189,7 +189,7 @@ async fn a_run_is_one_trace_with_one_root_over_all_processes() {
         assert_eq!(attempt.service, "lockgate", "the worker's work stands below the server's attempt");
         assert!(attempt.span.name.starts_with("attempt "), "{attempt:?}");
         assert_eq!(seen.attribute("lockgate.worker_id").as_deref(), Some("traced"));
-        let times = |span: &Span| (span.start_time_unix_nano, span.end_time_unix_nano);
+        let times = |span: &WireSpan| (span.start_time_unix_nano, span.end_time_unix_nano);
         assert!(times(&attempt.span).0 <= times(&seen.span).0 && times(&seen.span).1 <= times(&attempt.span).1);
     }
     let failed = seen.iter().find(|seen| seen.span.status.as_ref().is_some_and(|status| status.code == 2));

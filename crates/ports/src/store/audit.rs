@@ -6,7 +6,7 @@ use lockgate_core::audit::{AuditEntry, AuditRow, Block};
 use super::StoreError;
 
 #[async_trait]
-pub trait Trail: Send + Sync {
+pub trait AuditStore: Send + Sync {
     /// Rows after a number, oldest first.
     async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError>;
 
@@ -19,6 +19,6 @@ pub trait Trail: Send + Sync {
     /// The latest block.
     async fn head(&self) -> Result<Option<Block>, StoreError>;
 
-    /// S-6: adds the block if the one before it is still the head. False when it is not: somebody else sealed.
+    /// S-6: adds the block if the one before it is still the head. False when it is not: another process sealed first.
     async fn seal(&self, block: &Block) -> Result<bool, StoreError>;
 }

@@ -8,7 +8,7 @@ use lockgate_core::time::Timestamp;
 use super::StoreError;
 
 #[async_trait]
-pub trait Credentials: Send + Sync {
+pub trait CredentialStore: Send + Sync {
     /// Keeps a new credential, in one commit with its audit row. False when its id is taken: nothing is written.
     async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError>;
 

@@ -10,10 +10,10 @@ pub enum StoreError {
     /// Nothing was written. Trying again later may help.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// Nothing was written: no space is left. Helps when somebody makes room.
+    /// Nothing was written: no space is left. Retrying helps once space is freed.
     #[error("the store is full: {0}")]
     Full(String),
-    /// Written or not, nobody knows: read it back before acting.
+    /// The commit may or may not have happened: read it back before acting.
     #[error("the outcome of the commit is unknown: {0}")]
     UnknownOutcome(String),
     /// What was read makes no sense. A person must look.
@@ -44,7 +44,7 @@ pub enum ChangeError {
     Conflict,
     /// The id or the idempotency key of a new job already has a job.
     #[error("taken by job {}", .0.job_id)]
-    Taken(Box<Taken>),
+    Taken(Box<DuplicateJob>),
     /// The Store does not take this row: a constraint, a trigger, a value that is too large. Deciding again does not help.
     #[error("the store does not take it: {0}")]
     Refused(String),
@@ -52,7 +52,7 @@ pub enum ChangeError {
 
 /// The job that already has an id or key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct DuplicateJob {
     pub job_id: JobId,
     pub tenant: TenantId,
     pub hash: RequestHash,

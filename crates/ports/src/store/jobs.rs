@@ -10,13 +10,13 @@ use lockgate_core::lane::{LaneKey, Priority, ReadyKey};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::time::Timestamp;
 
-use super::{ChangeError, StoreError, Taken};
+use super::{ChangeError, DuplicateJob, StoreError};
 
 /// A row that cannot be decoded is left out of whatever lists jobs: a page is filled with the rows behind it, so a short page is
 /// still the last one, and the Store tells of it by [`Upkeep::unreadable`](super::Upkeep::unreadable). Whoever names it is told
 /// that it is [`Corrupt`](StoreError::Corrupt).
 #[async_trait]
-pub trait Jobs: Send + Sync {
+pub trait JobStore: Send + Sync {
     /// Commits each change alone and all of them durably before answering; results in the order sent.
     ///
     /// A transition whose job has version 1 inserts a new job, unless its id (S-2) or idempotency key (S-3) is taken.
@@ -29,13 +29,13 @@ pub trait Jobs: Send + Sync {
     ///
     /// An item that the Store cannot write is [`Refused`](ChangeError::Refused) alone. Its call is then done
     /// [in parts](super::in_parts), each of them a call of its own.
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError>;
+    async fn commit(&self, changes: Vec<JobChange>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError>;
 
     /// Jobs by id, live or ended, in the order asked. If one of them cannot be decoded, none is told.
     async fn load(&self, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreError>;
 
     /// Who has the key or the id of requests that are not committed, as a commit of them would find it now; in the order asked.
-    async fn taken(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<Taken>>, StoreError>;
+    async fn find_duplicates(&self, requests: &[Arc<JobRequest>]) -> Result<Vec<Option<DuplicateJob>>, StoreError>;
 
     /// A job with everything known about it.
     async fn detail(&self, id: &JobId) -> Result<Option<JobDetail>, StoreError>;
@@ -76,7 +76,7 @@ pub trait Jobs: Send + Sync {
     async fn under_way(&self, lives: &[(JobId, u32)]) -> Result<Vec<Option<JobSeq>>, StoreError>;
 
     /// Children of one life of a job in commit order. Payloads are left out. `next` is set if there may be more.
-    async fn children(&self, query: ChildQuery) -> Result<Listing<Child>, StoreError>;
+    async fn children(&self, query: ChildQuery) -> Result<Listing<ChildJob>, StoreError>;
 
     /// Those children of one life of a job that have not ended, in commit order, after a number.
     async fn live_children(
@@ -106,12 +106,12 @@ pub trait Jobs: Send + Sync {
 
 /// A decision to be made durable, with what must leave the system because of it.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct JobChange {
     pub transition: Transition,
     pub outbox: Vec<OutboxEntry>,
 }
 
-impl From<Transition> for Change {
+impl From<Transition> for JobChange {
     fn from(transition: Transition) -> Self {
         Self { transition, outbox: Vec::new() }
     }
@@ -151,13 +151,13 @@ pub struct Kin {
 
 /// A child as its parent may see it.
 #[derive(Clone, Debug)]
-pub struct Child {
+pub struct ChildJob {
     pub job: Job,
     /// Only if it is out.
     pub result: Option<Json>,
 }
 
-impl Child {
+impl ChildJob {
     /// How long what it says is: its result, or why there is none.
     pub fn bytes(&self) -> usize {
         let error = self.job.life.last_error.as_ref().map_or(0, |failure| failure.message.len());

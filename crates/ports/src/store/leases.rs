@@ -8,14 +8,14 @@ use super::StoreError;
 
 #[async_trait]
 pub trait Leases: Send + Sync {
-    /// Takes the lease if it is free or expired, renews it if `holder` has it. The epoch grows with every new holder.
-    /// None while somebody else holds it.
+    /// Takes the lease if it is free, expired, or lasts longer than `ttl` by more than [`LEASE_AHEAD_MAX`](super::LEASE_AHEAD_MAX);
+    /// renews it if `holder` has it. The epoch grows with every new holder. None while another process holds it.
     async fn acquire(&self, name: &str, holder: &str, ttl: Duration) -> Result<Option<u64>, StoreError>;
 
     /// Gives the lease up at once, if `holder` has it.
     async fn release(&self, name: &str, holder: &str) -> Result<(), StoreError>;
 
-    /// Every lease that somebody ever took, by name.
+    /// Every lease that was ever taken, by name.
     async fn leases(&self) -> Result<Vec<LeaseRow>, StoreError>;
 }
 
@@ -30,7 +30,7 @@ pub struct LeaseRow {
 }
 
 impl LeaseRow {
-    /// Whether somebody holds it.
+    /// Whether a process holds it.
     pub fn is_held(&self) -> bool {
         self.holder.is_some() && self.left_ms > 0
     }

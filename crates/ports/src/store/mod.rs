@@ -1,6 +1,6 @@
 //! The truth: jobs, runs, schedules, sessions, leases, configuration, credentials, audit, tenants.
 //!
-//! The Store takes decisions, not columns. One [`Jobs::commit`] call writes next state, events, dead letter and outbox
+//! The Store takes decisions, not columns. One [`JobStore::commit`] call writes next state, events, dead letter and outbox
 //! of every item atomically; an item whose evidence no longer holds fails alone.
 
 mod audit;
@@ -21,43 +21,54 @@ mod tries;
 mod unreadable;
 mod upkeep;
 
-pub use audit::Trail;
-pub use credentials::{Credentials, GoesOn};
-pub use error::{ChangeError, StoreError, Taken};
+pub use audit::AuditStore;
+pub use credentials::{CredentialStore, GoesOn};
+pub use error::{ChangeError, DuplicateJob, StoreError};
 pub use jobs::{
-    Change, Child, ChildQuery, Cursor, DeadLetterQuery, EventPage, JobDetail, JobQuery, Jobs, KeptLine, Kin, Listing,
-    LogLine, OutboxEntry, has_labels,
+    ChildJob, ChildQuery, Cursor, DeadLetterQuery, EventPage, JobChange, JobDetail, JobQuery, JobStore, KeptLine, Kin,
+    Listing, LogLine, OutboxEntry, has_labels,
 };
 pub use keep::{CLOSED_LIFE, KEY_LIFE, LOG_LINES_MAX};
 pub use leases::{LeaseRow, Leases};
 pub use parts::in_parts;
 pub use places::{next_place, places};
-pub use runs::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunKey, RunQuery, RunRefusal, Runs, Told};
-pub use schedules::{ScheduleChange, Schedules, SlotQuery, TurnConflict};
-pub use sessions::{Attached, EdgeRow, SessionRow, Sessions, Unattached};
+pub use runs::{DagRow, MemoKey, NewDag, NewsRow, RunChange, RunKey, RunNews, RunQuery, RunRefusal, RunStore};
+pub use schedules::{ScheduleChange, ScheduleStore, SlotQuery, TurnConflict};
+pub use sessions::{AttachedSession, EdgeRow, LEASE_AHEAD_MAX, SessionRow, Sessions, Unattached};
 pub use snapshots::{Activation, Active, Outdated, SnapshotKind, SnapshotRow, Snapshots};
-pub use tenants::{Erased, Tenants, Usage};
+pub use tenants::{Erased, TenantStore, Usage};
 pub use timelines::Timelines;
 pub use tries::Tries;
 pub use unreadable::{Met, Misread, Unreadable};
-pub use upkeep::{Backlog, OutboxRow, Pinned, Totals, Upkeep};
+pub use upkeep::{OutboxBacklog, OutboxRow, Pinned, Totals, Upkeep};
 
 /// Everything the engine asks of the truth.
 pub trait Store:
-    Jobs + Runs + Schedules + Sessions + Leases + Snapshots + Credentials + Trail + Tenants + Timelines + Tries + Upkeep
+    JobStore
+    + RunStore
+    + ScheduleStore
+    + Sessions
+    + Leases
+    + Snapshots
+    + CredentialStore
+    + AuditStore
+    + TenantStore
+    + Timelines
+    + Tries
+    + Upkeep
 {
 }
 
 impl<T> Store for T where
-    T: Jobs
-        + Runs
-        + Schedules
+    T: JobStore
+        + RunStore
+        + ScheduleStore
         + Sessions
         + Leases
         + Snapshots
-        + Credentials
-        + Trail
-        + Tenants
+        + CredentialStore
+        + AuditStore
+        + TenantStore
         + Timelines
         + Tries
         + Upkeep

@@ -1,7 +1,7 @@
 //! DAGs, their runs, and what the runs have not heard yet.
 //!
 //! A job of a run that ends, and a run inside of a run that ends, leave a row of *news* in their own commit. One step of a
-//! run consumes news and inserts jobs in one commit, so nobody must own a run and nothing between the two can be lost.
+//! run consumes news and inserts jobs in one commit, so no process has to own a run and nothing between the two can be lost.
 //!
 //! The saga of plain jobs is a run too. Its jobs come from outside, so they leave news when they are born as well
 //! (`Transition::tells_its_run`), and the first step that hears of one inserts the run.
@@ -18,10 +18,10 @@ use lockgate_core::job::{Earlier, Job, Transition};
 use lockgate_core::request::{Json, RequestHash};
 use lockgate_core::time::Timestamp;
 
-use super::{Change, Cursor, Listing, OutboxEntry, StoreError};
+use super::{Cursor, JobChange, Listing, OutboxEntry, StoreError};
 
 #[async_trait]
-pub trait Runs: Send + Sync {
+pub trait RunStore: Send + Sync {
     /// Keeps a definition under the next version of its name, in one commit with its audit row. The text of the latest
     /// version again is that version: nothing is written.
     async fn put_dag(&self, dag: NewDag) -> Result<DagRow, StoreError>;
@@ -117,8 +117,8 @@ pub struct RunChange {
 
 impl RunChange {
     /// Its jobs, each with what must leave because of it.
-    pub fn births(jobs: Vec<Transition>, outbox: Vec<(JobId, OutboxEntry)>) -> Vec<Change> {
-        let mut changes: Vec<Change> = jobs.into_iter().map(Change::from).collect();
+    pub fn births(jobs: Vec<Transition>, outbox: Vec<(JobId, OutboxEntry)>) -> Vec<JobChange> {
+        let mut changes: Vec<JobChange> = jobs.into_iter().map(JobChange::from).collect();
         for (job, entry) in outbox {
             let of = changes.iter_mut().find(|change| change.transition.job.request.job_id == job);
             if let Some(change) = of {
@@ -145,7 +145,7 @@ pub struct MemoKey {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunRefusal {
-    /// Somebody else took a step, or a job id is taken: load again, decide again.
+    /// Another process took a step, or a job id is taken: load again, decide again.
     #[error("the run changed meanwhile")]
     Conflict,
     #[error("the key is taken by run {run}")]
@@ -159,12 +159,12 @@ pub enum RunRefusal {
 pub struct NewsRow {
     pub no: i64,
     pub run: RunId,
-    pub what: Told,
+    pub what: RunNews,
 }
 
 /// As it is now, not as it was when the row was written.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum RunNews {
     /// A job of the run without its payload; the result only if it is out.
     Job { job: Box<Job>, result: Option<Json> },
     /// A run that a node waits for, over.

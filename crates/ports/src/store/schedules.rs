@@ -11,7 +11,7 @@ use lockgate_core::time::Timestamp;
 use super::{Cursor, Listing, StoreError};
 
 #[async_trait]
-pub trait Schedules: Send + Sync {
+pub trait ScheduleStore: Send + Sync {
     /// T-1: commits each change alone, all of it or none of it, and durably before answering; results in the order sent.
     ///
     /// Version 1 inserts a schedule whose name is free. Any other replaces the row with version − 1, or removes it. A fresh
@@ -56,7 +56,7 @@ pub struct ScheduleChange {
     pub audit: Vec<AuditEntry>,
 }
 
-/// Somebody else took a turn: load again, decide again.
+/// Another process changed the schedule: load again, decide again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the schedule changed meanwhile")]
 pub struct TurnConflict;

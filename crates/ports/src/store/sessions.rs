@@ -6,11 +6,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockgate_core::clock_guard::SKEW_MAX;
 use lockgate_core::ids::{EdgeId, SessionId};
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
 
 use super::StoreError;
+
+/// A lease that lasts longer than its time by more than this was written while the Store's clock was ahead. Its holder corrects it
+/// with the next renewal; if the holder is gone, nobody must wait until that time comes. More than any lease of an edge lasts.
+pub const LEASE_AHEAD_MAX: Duration = SKEW_MAX;
 
 #[async_trait]
 pub trait Sessions: Send + Sync {
@@ -20,8 +25,8 @@ pub trait Sessions: Send + Sync {
     /// Edges that are not closed, in the order of their ids.
     async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError>;
 
-    /// Closes those of these edges whose lease stands as it was seen, and ran out at least `grace` ago by the Store's clock. Their
-    /// ids.
+    /// Closes those of these edges whose lease stands as it was seen, and ran out at least `grace` ago by the Store's clock, or lies
+    /// further ahead of it than [`LEASE_AHEAD_MAX`]. Their ids.
     async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError>;
 
     /// Binds a session to an edge and opens it, or says why not; then nothing is changed.
@@ -30,7 +35,7 @@ pub trait Sessions: Send + Sync {
         session: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Result<Attached, Unattached>, StoreError>;
+    ) -> Result<Result<AttachedSession, Unattached>, StoreError>;
 
     /// An operator wants these sessions to leave. It stays so, wherever they attach. Those that are not open are left alone.
     async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
@@ -47,7 +52,7 @@ pub trait Sessions: Send + Sync {
 
 /// A session that has attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachedSession {
     /// 1 for a new session, and one more with each attach.
     pub epoch: u64,
     /// An operator wants it to leave.
@@ -60,7 +65,7 @@ pub enum Unattached {
     /// C-2: it is another owner's.
     #[error("the session belongs to a worker with another credential")]
     AnotherOwner,
-    /// Nobody would listen to it: the edge was closed by another process.
+    /// The edge was closed by another process, so the session would have no gateway.
     #[error("the edge was closed")]
     EdgeClosed,
 }
@@ -78,7 +83,7 @@ pub struct SessionRow {
     pub session: SessionId,
     pub epoch: u64,
     pub edge: EdgeId,
-    /// The edge was closed; nobody listens to this session any more.
+    /// The edge was closed; the session has no gateway any more.
     pub edge_closed: bool,
     pub profile: WorkerProfile,
     /// An operator wants it to leave.

@@ -74,7 +74,7 @@ pub struct Activation {
     pub audit: AuditEntry,
 }
 
-/// Somebody else activated meanwhile: look again.
+/// Another activation came first: read it and decide again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("version {in_force} is in force")]
 pub struct Outdated {

@@ -7,7 +7,7 @@ use lockgate_core::ids::TenantId;
 use super::StoreError;
 
 #[async_trait]
-pub trait Tenants: Send + Sync {
+pub trait TenantStore: Send + Sync {
     /// S-9: what each tenant takes, in the order asked; nothing for a tenant nobody has heard of. Counts kept up to date by the
     /// Store in the commits that change them, not scanned for.
     async fn usage(&self, tenants: &[TenantId]) -> Result<Vec<Usage>, StoreError>;

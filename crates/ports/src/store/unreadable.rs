@@ -1,4 +1,4 @@
-//! Rows that nobody can decode: written by a newer version, or by hand. They are left out of what is read, so that their
+//! Rows that cannot be decoded: written by a newer version, or by hand. They are left out of what is read, so that their
 //! neighbours go on, and whoever looks after the installation is told.
 
 use std::collections::BTreeSet;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Rows that are told apart. Of more than these nobody needs every name.
+/// Rows that are told apart. Beyond this number they are only counted.
 const NAMED_MAX: usize = 1_000;
 
 /// Kept by a Store about itself.
 #[derive(Debug, Default)]
-pub struct Unreadable(Mutex<Kept>);
+pub struct Unreadable(Mutex<UnreadableRows>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct UnreadableRows {
     named: BTreeSet<String>,
     met: Met,
 }

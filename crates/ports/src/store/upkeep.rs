@@ -19,7 +19,7 @@ pub trait Upkeep: Send + Sync {
     async fn outbox_of(&self, jobs: &[JobId]) -> Result<Vec<OutboxRow>, StoreError>;
 
     /// What waits in the outbox, of which no more than `limit` rows are looked at.
-    async fn backlog(&self, limit: usize) -> Result<Backlog, StoreError>;
+    async fn backlog(&self, limit: usize) -> Result<OutboxBacklog, StoreError>;
 
     /// Forgets rows that their sink acknowledged.
     async fn outbox_done(&self, ids: &[i64]) -> Result<(), StoreError>;
@@ -72,7 +72,7 @@ pub struct OutboxRow {
 
 /// Outbox rows that no sink has acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
+pub struct OutboxBacklog {
     /// Of those that were looked at.
     pub rows: u64,
     /// For how long the oldest of them has been waiting, by the Store's clock.

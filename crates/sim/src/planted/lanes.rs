@@ -8,8 +8,8 @@ use lockgate_core::job::Job;
 use lockgate_core::lane::LaneKey;
 use lockgate_core::pools::Pools;
 use lockgate_ports::{
-    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, Hungry, LaneDepth, Lanes, LanesAway, Layout, LimitView, Page,
-    Settlement, TenantShare,
+    Adopted, ClaimRequest, Claimed, Condition, Demand, Hold, LaneDepth, LaneLayout, Lanes, LanesAway, LimitView, Refill,
+    RefillRequest, Settlement, TenantShare,
 };
 
 use super::{Bug, Planted};
@@ -27,7 +27,7 @@ impl PlantedLanes {
 
 #[async_trait]
 impl Lanes for PlantedLanes {
-    async fn adopt(&self, mut layout: Layout, held: Vec<Hold>) -> Adopted {
+    async fn adopt(&self, mut layout: LaneLayout, held: Vec<Hold>) -> Adopted {
         if self.planted.is(Bug::LimitsIgnored) {
             layout.pools = Arc::new(Pools::default());
         }
@@ -42,9 +42,9 @@ impl Lanes for PlantedLanes {
         self.lanes.offer(self.noticed(jobs)).await;
     }
 
-    async fn feed(&self, page: Page) {
-        let Page { asked, jobs } = page;
-        self.lanes.feed(Page { asked, jobs: self.noticed(jobs) }).await;
+    async fn refill(&self, page: Refill) {
+        let Refill { asked, jobs } = page;
+        self.lanes.refill(Refill { asked, jobs: self.noticed(jobs) }).await;
     }
 
     async fn claim(&self, request: ClaimRequest) -> Claimed {
@@ -80,12 +80,12 @@ impl Lanes for PlantedLanes {
         self.lanes.shares(limit).await
     }
 
-    async fn taken(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
-        self.lanes.taken().await
+    async fn claimed_total(&self) -> Result<Vec<(PoolName, u64)>, LanesAway> {
+        self.lanes.claimed_total().await
     }
 
-    async fn hungry(&self) -> Vec<Hungry> {
-        self.lanes.hungry().await
+    async fn refill_requests(&self) -> Vec<RefillRequest> {
+        self.lanes.refill_requests().await
     }
 
     async fn depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LanesAway> {

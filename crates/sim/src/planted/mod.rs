@@ -17,10 +17,10 @@ use lockgate_core::job::{Duty, Evidence, Job};
 use lockgate_core::request::Json;
 use lockgate_core::schedule::Schedule;
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::memory::MemoryStore;
+use lockgate_model::MemoryStore;
 use lockgate_ports::{
-    Activation, Attached, Change, ChangeError, Claim, Claimed, Jobs, NewsRow, Outdated, RunChange, RunRefusal, Runs,
-    ScheduleChange, Schedules, Sessions, SnapshotKind, Snapshots, StoreError, Unattached,
+    Activation, AttachedSession, ChangeError, Claim, Claimed, JobChange, JobStore, NewsRow, Outdated, RunChange, RunRefusal,
+    RunStore, ScheduleChange, ScheduleStore, Sessions, SnapshotKind, Snapshots, StoreError, Unattached,
 };
 use parking_lot::Mutex;
 
@@ -31,7 +31,7 @@ pub(crate) use lanes::PlantedLanes;
 pub(crate) struct Planted {
     bug: Option<Bug>,
     /// Acknowledged and not yet written.
-    unwritten: Mutex<Vec<Change>>,
+    unwritten: Mutex<Vec<JobChange>>,
     changes: Mutex<u64>,
     claimed: Mutex<Option<Claim>>,
     lost: Mutex<changes::Lost>,
@@ -51,7 +51,7 @@ impl Planted {
     pub(crate) async fn commit(
         &self,
         disk: &MemoryStore,
-        mut changes: Vec<Change>,
+        mut changes: Vec<JobChange>,
     ) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         match self.bug {
             Some(Bug::VersionIgnored) => with_versions_of_now(disk, &mut changes).await?,
@@ -87,7 +87,7 @@ impl Planted {
         disk.commit(changes).await
     }
 
-    fn every_third(&self, changes: &mut [Change], spoil: impl Fn(&mut Change)) {
+    fn every_third(&self, changes: &mut [JobChange], spoil: impl Fn(&mut JobChange)) {
         for change in changes {
             let mut count = self.changes.lock();
             *count += 1;
@@ -205,7 +205,7 @@ impl Planted {
         id: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Result<Attached, Unattached>, StoreError> {
+    ) -> Result<Result<AttachedSession, Unattached>, StoreError> {
         let forgotten = WorkerProfile { lost_after_ms: None, ..profile.clone() };
         disk.attach(id, edge, if self.is(Bug::PromisesForgotten) { &forgotten } else { profile }).await
     }
@@ -230,7 +230,7 @@ impl Planted {
     }
 
     /// What a process asks of the Store.
-    pub(crate) fn asked(&self, mut changes: Vec<Change>) -> Vec<Change> {
+    pub(crate) fn asked(&self, mut changes: Vec<JobChange>) -> Vec<JobChange> {
         if self.is(Bug::EvidenceOmitted) {
             changes::omit_evidence(&mut changes);
         }
@@ -241,14 +241,14 @@ impl Planted {
             changes::assume_verdicts(&mut changes);
         }
         if self.is(Bug::BirthsUnfenced) {
-            let fenced = |change: &&mut Change| matches!(change.transition.evidence, Evidence::Unchanged { .. });
+            let fenced = |change: &&mut JobChange| matches!(change.transition.evidence, Evidence::Unchanged { .. });
             changes.iter_mut().filter(fenced).for_each(|change| change.transition.evidence = Evidence::Version);
         }
         changes
     }
 
     /// The same, where that takes a look at the disk.
-    pub(crate) async fn chosen(&self, disk: &MemoryStore, mut changes: Vec<Change>) -> Vec<Change> {
+    pub(crate) async fn chosen(&self, disk: &MemoryStore, mut changes: Vec<JobChange>) -> Vec<JobChange> {
         if self.is(Bug::StatesAssumed) {
             let active = disk.active(SnapshotKind::PoolStates).await.ok().flatten();
             let now = active.map_or_else(|| SnapshotKind::PoolStates.builtin().into(), |active| active.id);
@@ -315,7 +315,7 @@ pub(crate) fn picked(name: &str) -> bool {
     name.bytes().fold(7_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)) >> 32 & 7 == 0
 }
 
-async fn with_versions_of_now(disk: &MemoryStore, changes: &mut [Change]) -> Result<(), StoreError> {
+async fn with_versions_of_now(disk: &MemoryStore, changes: &mut [JobChange]) -> Result<(), StoreError> {
     let mut seen = BTreeSet::new();
     for change in changes.iter_mut().filter(|change| change.transition.job.version > 1) {
         let job = &mut change.transition.job;
@@ -329,7 +329,7 @@ async fn with_versions_of_now(disk: &MemoryStore, changes: &mut [Change]) -> Res
 }
 
 /// One change of one job that a Store could acknowledge without looking.
-async fn waits_for_nothing(disk: &MemoryStore, changes: &[Change]) -> Result<bool, StoreError> {
+async fn waits_for_nothing(disk: &MemoryStore, changes: &[JobChange]) -> Result<bool, StoreError> {
     let [change] = changes else { return Ok(false) };
     let transition = &change.transition;
     let now = disk.load(std::slice::from_ref(&transition.job.request.job_id)).await?.pop().flatten();

@@ -8,7 +8,7 @@ use lockgate_core::request::RunRef;
 use lockgate_core::time::Timestamp;
 use lockgate_ports::RunChange;
 
-use super::{Books, Part, Witness};
+use super::{Books, StepKey, Witness};
 use crate::clock::SKEW_MS_MAX;
 use crate::flow::UNDONE;
 
@@ -69,7 +69,8 @@ impl Books {
 
     /// Something that came after this node, was done, and is not undone. Of late work a run hears when it hears of it.
     fn left_after(&self, part: &RunRef) -> Option<JobId> {
-        let later = |(run, node, _, _, undo): &Part| *run == part.run && *node > part.node && !undo && UNDONE.contains(node);
+        let later =
+            |(run, node, _, _, undo): &StepKey| *run == part.run && *node > part.node && !undo && UNDONE.contains(node);
         let done = |id: &JobId| self.jobs.get(id).is_some_and(|entry| entry.state == JobState::Succeeded);
         let mut left =
             self.parts.iter().filter(|&(key, id)| later(key) && done(id) && !self.undos(key).any(|id| self.was_done(id)));
@@ -77,7 +78,7 @@ impl Books {
     }
 
     /// The jobs that undo what a part did.
-    fn undos(&self, (run, node, item, ..): &Part) -> impl Iterator<Item = &JobId> {
+    fn undos(&self, (run, node, item, ..): &StepKey) -> impl Iterator<Item = &JobId> {
         let of = (run.clone(), *node, *item);
         self.parts.iter().filter(move |(key, _)| key.4 && (&key.0, key.1, key.2) == (&of.0, of.1, of.2)).map(|(_, id)| id)
     }
@@ -88,7 +89,7 @@ impl Witness {
     pub(crate) fn pieces(&self, run: &RunId) -> Vec<Piece> {
         let books = self.books.lock();
         let own = books.parts.iter().filter(|((of, _, _, _, undo), _)| of == run && !undo);
-        let piece = |(key, id): (&Part, &JobId)| Piece {
+        let piece = |(key, id): (&StepKey, &JobId)| Piece {
             node: key.1,
             item: key.2,
             done: books.was_done(id),

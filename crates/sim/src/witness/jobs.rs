@@ -6,12 +6,12 @@ use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::{EventKind, Job, JobState, Transition};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Decision, Verdict};
-use lockgate_ports::{Change, ChangeError, SnapshotKind, StoreError};
+use lockgate_ports::{ChangeError, JobChange, SnapshotKind, StoreError};
 
-use super::{Books, Entry, Meaning, Witness};
+use super::{Books, JobBook, Meaning, Witness};
 
 impl Witness {
-    pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
+    pub(crate) async fn commit(&self, changes: Vec<JobChange>) -> Result<Vec<Result<JobSeq, ChangeError>>, StoreError> {
         let asked: Vec<Transition> = changes.iter().map(|change| change.transition.clone()).collect();
         let answers = self.planted.commit(&self.disk, changes).await?;
         let now = self.clock.now();
@@ -114,7 +114,7 @@ impl Books {
         let attempt = &job.life.attempt;
         let before = || self.jobs.get(id).map_or_else(|| job.life.lost.as_ref().map_or(0, |lost| lost.no), |e| e.dispatched);
         let dispatched = if attempt.binding.is_some() { attempt.no } else { before() };
-        let entry = Entry {
+        let entry = JobBook {
             version: job.version,
             life: job.life.no,
             attempt: attempt.no,
@@ -135,7 +135,7 @@ impl Books {
         else {
             return;
         };
-        let of_topic = |entry: &&Entry| entry.holder.is_some() && entry.topic == job.request.topic;
+        let of_topic = |entry: &&JobBook| entry.holder.is_some() && entry.topic == job.request.topic;
         let at_work = self.jobs.values().filter(of_topic).count();
         self.require(at_work <= max, "L-6 a limit is never exceeded", || {
             told(job, &format!("{at_work} at work, {max} allowed"))

@@ -20,8 +20,8 @@ use lockgate_core::job::{JobState, Leaving};
 use lockgate_core::schedule::SlotKey;
 use lockgate_core::time::Timestamp;
 use lockgate_core::worker::WorkerProfile;
-use lockgate_ports::memory::MemoryStore;
-use lockgate_ports::{Clock, Jobs, Runs, Sessions, SnapshotKind};
+use lockgate_model::MemoryStore;
+use lockgate_ports::{Clock, JobStore, RunStore, Sessions, SnapshotKind};
 use parking_lot::Mutex;
 
 use crate::check::{Violation, ensure};
@@ -39,10 +39,10 @@ pub(crate) struct Witness {
 /// What must be true if every answer of the Store was.
 #[derive(Default)]
 struct Books {
-    jobs: BTreeMap<JobId, Entry>,
+    jobs: BTreeMap<JobId, JobBook>,
     /// Jobs that each session holds.
     held: BTreeMap<SessionId, BTreeSet<JobId>>,
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: BTreeMap<SessionId, SessionBook>,
     edges: BTreeMap<EdgeId, EdgeLease>,
     /// The latest versions and what they put in force.
     in_force: BTreeMap<SnapshotKind, (u64, Arc<str>)>,
@@ -50,11 +50,11 @@ struct Books {
     /// Runs that were seen to close.
     closing: BTreeSet<RunId>,
     /// Which job does which part of which run.
-    parts: BTreeMap<Part, JobId>,
+    parts: BTreeMap<StepKey, JobId>,
     sagas: BTreeMap<RunId, sagas::Log>,
     families: families::Families,
     /// Known to whoever keeps the books after a restore too.
-    workers: Arc<Mutex<workers::Workers>>,
+    workers: Arc<Mutex<workers::WorkerBooks>>,
     /// Jobs that a worker did all the same after they had ended otherwise.
     late: BTreeSet<JobId>,
     /// By run: who may still be at work on attempts of its jobs that no longer count, in the latest life of each.
@@ -83,9 +83,9 @@ struct Meaning {
 }
 
 /// Run, node, item, round, and whether it undoes.
-type Part = (RunId, u32, Option<u32>, u32, bool);
+type StepKey = (RunId, u32, Option<u32>, u32, bool);
 
-struct Entry {
+struct JobBook {
     version: i64,
     life: u32,
     attempt: u32,
@@ -102,7 +102,7 @@ struct Entry {
     started_at: Option<Timestamp>,
 }
 
-struct Session {
+struct SessionBook {
     epoch: u64,
     open: bool,
     slots: usize,
@@ -116,7 +116,7 @@ struct Session {
     drains: bool,
 }
 
-impl Session {
+impl SessionBook {
     fn new(epoch: u64, edge: EdgeId, profile: &WorkerProfile, now: Timestamp) -> Self {
         let (slots, promised) = (profile.slots as usize, profile.lost_after(Duration::ZERO));
         Self { epoch, open: true, slots, edge, promised, heard_at: now, silent: Duration::ZERO, drains: false }
@@ -166,8 +166,8 @@ impl Witness {
             books.enter(job);
         }
         for (row, open) in open.into_iter().map(|row| (row, true)).chain(closed.into_iter().map(|row| (row, false))) {
-            let session = Session::new(row.epoch, row.edge, &row.profile, self.clock.now());
-            books.sessions.insert(row.session, Session { open, ..session });
+            let session = SessionBook::new(row.epoch, row.edge, &row.profile, self.clock.now());
+            books.sessions.insert(row.session, SessionBook { open, ..session });
         }
         drop(books);
         Ok(fresh)

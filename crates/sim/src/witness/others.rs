@@ -5,11 +5,11 @@ use std::time::Duration;
 use lockgate_core::ids::{EdgeId, JobSeq, SessionId};
 use lockgate_core::worker::WorkerProfile;
 use lockgate_ports::{
-    Activation, Attached, EdgeRow, Jobs as _, Outdated, RunChange, RunRefusal, ScheduleChange, Schedules, Sessions,
-    StoreError, TurnConflict, Unattached,
+    Activation, AttachedSession, EdgeRow, JobStore as _, Outdated, RunChange, RunRefusal, ScheduleChange, ScheduleStore,
+    Sessions, StoreError, TurnConflict, Unattached,
 };
 
-use super::{EdgeLease, Session, Witness};
+use super::{EdgeLease, SessionBook, Witness};
 
 impl Witness {
     pub(crate) async fn advance(&self, changes: Vec<RunChange>) -> Result<Vec<Result<Vec<JobSeq>, RunRefusal>>, StoreError> {
@@ -87,7 +87,7 @@ impl Witness {
         id: &SessionId,
         edge: &EdgeId,
         profile: &WorkerProfile,
-    ) -> Result<Result<Attached, Unattached>, StoreError> {
+    ) -> Result<Result<AttachedSession, Unattached>, StoreError> {
         let attached = match self.planted.attach(&self.disk, id, edge, profile).await? {
             Ok(attached) => attached,
             Err(refused) => return Ok(Err(refused)),
@@ -96,7 +96,7 @@ impl Witness {
         let mut books = self.books.lock();
         let before = books.sessions.get(id).map_or(0, |session| session.epoch);
         books.require(epoch > before, "S-1 epochs grow", || format!("{id}: {epoch} after {before}"));
-        books.sessions.insert(id.clone(), Session::new(epoch, edge.clone(), profile, self.clock.now()));
+        books.sessions.insert(id.clone(), SessionBook::new(epoch, edge.clone(), profile, self.clock.now()));
         Ok(Ok(attached))
     }
 

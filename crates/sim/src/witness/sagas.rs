@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockgate_core::dag::saga::Compensation;
+use lockgate_core::dag::saga::SagaCompensation;
 use lockgate_core::ids::{JobId, RunId};
 use lockgate_core::job::{Job, JobState};
 use lockgate_ports::RunChange;
@@ -11,25 +11,25 @@ use super::{Books, Witness};
 use crate::check::{Violation, ensure};
 
 /// One life of a job.
-type Life = (JobId, u32);
+type JobLife = (JobId, u32);
 
 /// Of one workflow.
 #[derive(Default)]
 pub(super) struct Log {
     /// Work that was done, in the order of the commits.
-    done: Vec<Life>,
+    done: Vec<JobLife>,
     /// Jobs that say how they are undone, and whether that goes for half of their work too.
     undoable: BTreeMap<JobId, bool>,
     /// The job of each row.
     rows: BTreeMap<u32, JobId>,
     /// Entries that the saga says it has, by their numbers.
-    entries: BTreeMap<Life, u32>,
+    entries: BTreeMap<JobLife, u32>,
     /// The jobs that undo.
-    undos: BTreeMap<Life, Vec<JobId>>,
+    undos: BTreeMap<JobLife, Vec<JobId>>,
 }
 
 impl Log {
-    fn place(&self, life: &Life) -> Option<usize> {
+    fn place(&self, life: &JobLife) -> Option<usize> {
         self.done.iter().position(|done| done == life)
     }
 }
@@ -53,7 +53,7 @@ impl Books {
         let log = self.sagas.entry(part.run.clone()).or_default();
         let id = job.request.job_id.clone();
         if let Some(undo) = &job.request.compensation {
-            let half = Compensation::read(undo).is_ok_and(|undo| undo.undo_on_failure);
+            let half = SagaCompensation::read(undo).is_ok_and(|undo| undo.undo_on_failure);
             log.undoable.insert(id.clone(), half);
         }
         let life = (id, job.life.no);
@@ -74,7 +74,7 @@ impl Books {
                 log.entries.insert((job.clone(), key.item.unwrap_or(1)), row.entry_no);
             }
         }
-        let mut numbered: Vec<(&Life, u32)> = log.entries.iter().map(|(life, no)| (life, *no)).collect();
+        let mut numbered: Vec<(&JobLife, u32)> = log.entries.iter().map(|(life, no)| (life, *no)).collect();
         numbered.sort_by_key(|(_, no)| *no);
         // Of what was done after its job had ended nobody can say when: its entry may be from then, or from the news of it.
         let dated = numbered.iter().filter(|(life, _)| !self.late.contains(&life.0));
@@ -93,7 +93,7 @@ impl Books {
             self.require(names, "R-8 an undo is told what it undoes", || format!("{id} for {life:?}"));
             let own = log.entries.get(&life).copied().unwrap_or(0);
             let later = log.entries.iter().filter(|(_, no)| **no > own).map(|(life, _)| life);
-            let left: Vec<&Life> = later.filter(|life| !self.is_undone(&log, life)).collect();
+            let left: Vec<&JobLife> = later.filter(|life| !self.is_undone(&log, life)).collect();
             // One that begins again is a person's, or of what was done late: its turn was before.
             let again = log.undos.contains_key(&life);
             let told = format!("{run}: {id} begins for {life:?} before {left:?}");
@@ -103,7 +103,7 @@ impl Books {
         self.sagas.insert(run.clone(), log);
     }
 
-    fn is_undone(&self, log: &Log, life: &Life) -> bool {
+    fn is_undone(&self, log: &Log, life: &JobLife) -> bool {
         log.undos.get(life).is_some_and(|undos| undos.iter().any(|id| self.was_done(id)))
     }
 

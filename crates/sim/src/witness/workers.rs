@@ -20,7 +20,7 @@ enum Word {
 
 /// By job and attempt.
 #[derive(Default)]
-pub(super) struct Workers {
+pub(super) struct WorkerBooks {
     begun: BTreeSet<(JobId, u32)>,
     said: BTreeSet<(JobId, u32, Word)>,
     /// Declared lost, whatever became of them.
@@ -29,7 +29,7 @@ pub(super) struct Workers {
     ahead: BTreeMap<SessionId, usize>,
 }
 
-impl Workers {
+impl WorkerBooks {
     pub(super) fn ahead(&self, session: &SessionId) -> usize {
         self.ahead.get(session).copied().unwrap_or(0)
     }

@@ -7,8 +7,8 @@ use lockgate_core::job::Outcome;
 use lockgate_engine::{Assignment, FromWorker, ResultReport};
 use tokio::time::Instant;
 
-use super::{Life, Running, places};
-use crate::world::World;
+use super::{RunningJob, WorkerLife, places};
+use crate::world::SimWorld;
 
 /// An assignment that has not begun.
 pub(super) struct Waiting {
@@ -26,9 +26,9 @@ impl Waiting {
 /// How many of a thousand that are asked back are kept all the same, as if they had just begun.
 const KEPT: u64 = 200;
 
-impl Life {
+impl WorkerLife {
     /// Takes an assignment, unless it has it already. Who drains begins nothing any more.
-    pub(super) fn accept(&mut self, world: &Arc<World>, assignment: Assignment, outbox: &mut FromWorker) {
+    pub(super) fn accept(&mut self, world: &Arc<SimWorld>, assignment: Assignment, outbox: &mut FromWorker) {
         // One that was sent again may come behind those that were sent after it.
         let prompt = assignment.number > self.highest && places::is_prompt(world, &assignment.job);
         self.highest = self.highest.max(assignment.number);
@@ -48,7 +48,7 @@ impl Life {
 
     /// Begins what waits, as far as there are slots. Who never lets anything wait begins whatever it is sent: a worker that is sent
     /// too much must show it.
-    pub(super) fn begin_ready(&mut self, world: &Arc<World>, outbox: &mut FromWorker) {
+    pub(super) fn begin_ready(&mut self, world: &Arc<SimWorld>, outbox: &mut FromWorker) {
         while self.prefetch == 0 || self.busy() < self.profile.slots as usize {
             let Some(Waiting { assignment, prompt }) = self.line.pop_front() else { return };
             self.begin(world, &assignment, prompt, outbox);
@@ -59,11 +59,11 @@ impl Life {
     /// its worker stops it here.
     fn busy(&self) -> usize {
         let now = Instant::now();
-        self.running.values().filter(|Running { hidden, over_at, .. }| !hidden && now < *over_at).count()
+        self.running.values().filter(|RunningJob { hidden, over_at, .. }| !hidden && now < *over_at).count()
     }
 
     /// Gives an attempt back if it has not begun. If it has, or has ended, there is nothing to say.
-    pub(super) fn give_back(&mut self, world: &World, token: &AttemptToken, outbox: &mut FromWorker) {
+    pub(super) fn give_back(&mut self, world: &SimWorld, token: &AttemptToken, outbox: &mut FromWorker) {
         let place = self.line.iter().position(|waiting| waiting.token() == token);
         if world.faults.chance(KEPT) && world.faults.are_on() {
             return;

@@ -3,9 +3,9 @@
 use lockgate_core::job::Outcome;
 use lockgate_engine::FromWorker;
 
-use super::Life;
+use super::WorkerLife;
 
-impl Life {
+impl WorkerLife {
     /// Answered whenever it is said: whoever holds the session now may not know yet.
     pub(super) fn drain(&mut self, outbox: &mut FromWorker) {
         (self.draining, outbox.draining) = (true, true);

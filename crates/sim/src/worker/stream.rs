@@ -8,11 +8,11 @@ use lockgate_engine::{Attachment, Beat, FromWorker, Hello, ToWorker};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant;
 
-use super::{End, Life};
+use super::{End, WorkerLife};
 use crate::faults::Fault;
-use crate::process::Process;
+use crate::process::SimProcess;
 use crate::wire::{deliver, forged, lie, linger, reordered};
-use crate::world::World;
+use crate::world::SimWorld;
 
 /// Longer than any story.
 const FOREVER: Duration = Duration::from_secs(1_000_000);
@@ -22,8 +22,8 @@ const BACKOFF_MS: u64 = 5_000;
 /// Most milliseconds between the welcome and the first message.
 const FIRST_MESSAGE_MS: u64 = 300;
 
-impl Life {
-    pub(super) async fn connect(&mut self, world: &Arc<World>) -> End {
+impl WorkerLife {
+    pub(super) async fn connect(&mut self, world: &Arc<SimWorld>) -> End {
         let process = self.find_process(world).await;
         world.witness.expect_ahead(&self.session, self.prefetch as usize);
         let hello = Hello {
@@ -54,7 +54,7 @@ impl Life {
 
     /// Work goes on and ends while there is nobody to tell. Whoever had to wait notices only with its next try that somebody
     /// is there again.
-    async fn find_process(&mut self, world: &Arc<World>) -> Process {
+    async fn find_process(&mut self, world: &Arc<SimWorld>) -> SimProcess {
         let mut found = std::pin::pin!(async {
             let asked = Instant::now();
             let process = world.process().await;
@@ -79,8 +79,8 @@ impl Life {
 
     async fn work(
         &mut self,
-        world: &Arc<World>,
-        process: &Process,
+        world: &Arc<SimWorld>,
+        process: &SimProcess,
         attachment: &Attachment,
         inbound: &mut Receiver<ToWorker>,
     ) -> End {
@@ -127,8 +127,8 @@ impl Life {
     /// Empties the outbox. Whether the stream is still there.
     async fn send(
         &mut self,
-        world: &Arc<World>,
-        process: &Process,
+        world: &Arc<SimWorld>,
+        process: &SimProcess,
         attachment: &Attachment,
         outbox: &mut FromWorker,
     ) -> bool {
@@ -166,7 +166,7 @@ impl Life {
     }
 }
 
-async fn misbehave(world: &World, posted: bool) -> Option<End> {
+async fn misbehave(world: &SimWorld, posted: bool) -> Option<End> {
     if world.faults.inject(10, Fault::WorkerKilled) {
         return Some(End::Killed);
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lockgate_sim::{Away, Ends, Outage};
+use lockgate_sim::{Ends, Outage, OutageKind};
 
-fn outage(away: Away, processes: u64, seconds: u64) {
+fn outage(away: OutageKind, processes: u64, seconds: u64) {
     for seed in 0..4 {
         let outage = Outage { seed, away, processes, down: Duration::from_secs(seconds) };
         let ends = outage.tell().unwrap_or_else(|violation| panic!("{outage:?}: {violation}"));
@@ -20,7 +20,7 @@ macro_rules! outages {
         $(
             #[test]
             fn $name() {
-                outage(Away::Processes, $processes, $seconds);
+                outage(OutageKind::Processes, $processes, $seconds);
             }
         )*
     };
@@ -42,6 +42,6 @@ outages! {
 #[test]
 fn a_store_that_is_away_for_long_reaps_nobody() {
     for (processes, seconds) in [(1, 30), (2, 90), (1, 240), (3, 400), (2, 700)] {
-        outage(Away::Store, processes, seconds);
+        outage(OutageKind::Store, processes, seconds);
     }
 }

@@ -7,11 +7,11 @@ use crate::payload::Payload;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct AlwaysFailInput {
     message: Option<String>,
 }
 
 pub(super) async fn run(payload: Payload) -> Result<(), JobError> {
-    let input: Option<Input> = payload.json()?;
+    let input: Option<AlwaysFailInput> = payload.json()?;
     Err(JobError::retryable(input.unwrap_or_default().message.as_deref().unwrap_or("this job always fails")))
 }

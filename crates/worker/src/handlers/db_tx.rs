@@ -25,30 +25,30 @@ pub trait Effects: Send + Sync {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct DbTxInput {
     unique_key: String,
     value: Box<RawValue>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Output {
+pub(super) struct DbTxOutput {
     /// False when an earlier attempt, or another job with the same key, had done it.
     applied: bool,
 }
 
-pub(super) async fn run(effects: Arc<dyn Effects>, context: Context, payload: Payload) -> Result<Output, JobError> {
+pub(super) async fn run(effects: Arc<dyn Effects>, context: Context, payload: Payload) -> Result<DbTxOutput, JobError> {
     apply(&*effects, context.tenant(), &payload).await
 }
 
 /// Keys of different tenants never meet.
-async fn apply(effects: &dyn Effects, tenant: &str, payload: &Payload) -> Result<Output, JobError> {
-    let input: Input = payload.json()?;
+async fn apply(effects: &dyn Effects, tenant: &str, payload: &Payload) -> Result<DbTxOutput, JobError> {
+    let input: DbTxInput = payload.json()?;
     if input.unique_key.is_empty() {
         return Err(JobError::fatal("bad payload: field `unique_key`: must not be empty"));
     }
     let key = format!("{tenant}/{}", input.unique_key);
     let applied = effects.insert_once(&key, input.value.get()).await.map_err(JobError::retryable)?;
-    Ok(Output { applied })
+    Ok(DbTxOutput { applied })
 }
 
 #[cfg(test)]
@@ -78,9 +78,9 @@ mod tests {
     async fn an_effect_is_applied_once_per_tenant_and_key() {
         let table = Table::default();
         let payload = Payload::new(r#"{"unique_key":"order-1","value":{"eur":5}}"#.as_bytes().into());
-        assert_eq!(apply(&table, "a", &payload).await, Ok(Output { applied: true }));
-        assert_eq!(apply(&table, "a", &payload).await, Ok(Output { applied: false }));
-        assert_eq!(apply(&table, "b", &payload).await, Ok(Output { applied: true }));
+        assert_eq!(apply(&table, "a", &payload).await, Ok(DbTxOutput { applied: true }));
+        assert_eq!(apply(&table, "a", &payload).await, Ok(DbTxOutput { applied: false }));
+        assert_eq!(apply(&table, "b", &payload).await, Ok(DbTxOutput { applied: true }));
         assert_eq!(table.0.lock()["a/order-1"], r#"{"eur":5}"#);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::descriptors::lacking;
-use super::exec_process::{Captured, Process};
+use super::exec_process::{Captured, ExecProcess};
 use crate::context::Context;
 use crate::error::JobError;
 use crate::payload::Payload;
@@ -20,7 +20,7 @@ const ERROR_TAIL_BYTES: usize = 2 << 10;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct ExecInput {
     /// The program and its arguments; no shell in between.
     command: Vec<String>,
     #[serde(default)]
@@ -32,19 +32,19 @@ struct Input {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Output {
+pub(super) struct ExecOutput {
     exit_code: i32,
     stdout: String,
     truncated: bool,
 }
 
-pub(super) async fn run(context: &Context, payload: &Payload) -> Result<Output, JobError> {
-    let input: Input = payload.json()?;
+pub(super) async fn run(context: &Context, payload: &Payload) -> Result<ExecOutput, JobError> {
+    let input: ExecInput = payload.json()?;
     let Some((program, arguments)) = input.command.split_first() else {
         return Err(JobError::fatal("bad payload: field `command`: must name a program"));
     };
     let env = environment(context, input.env)?;
-    let process = Process::start(program, arguments, &env).map_err(|error| not_started(context, program, &error))?;
+    let process = ExecProcess::start(program, arguments, &env).map_err(|error| not_started(context, program, &error))?;
     let finished = process.finish(input.stdin, |line| context.log(line));
     let captured = match input.timeout_ms {
         Some(ms) => timeout(Duration::from_millis(ms), finished)
@@ -95,9 +95,9 @@ fn environment(context: &Context, own: BTreeMap<String, String>) -> Result<BTree
     }
 }
 
-fn judge(captured: Captured) -> Result<Output, JobError> {
+fn judge(captured: Captured) -> Result<ExecOutput, JobError> {
     match captured.status.code() {
-        Some(0) => Ok(Output { exit_code: 0, stdout: captured.stdout, truncated: captured.truncated }),
+        Some(0) => Ok(ExecOutput { exit_code: 0, stdout: captured.stdout, truncated: captured.truncated }),
         _ => {
             let from = captured.stderr.len().saturating_sub(ERROR_TAIL_BYTES);
             let tail = &captured.stderr[captured.stderr.ceil_char_boundary(from)..];

@@ -19,8 +19,8 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
 
 /// Fields are dropped in this order: the group is killed before its leader may be collected.
-pub(super) struct Process {
-    group: Group,
+pub(super) struct ExecProcess {
+    group: ProcessGroup,
     child: Child,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Captured {
     pub truncated: bool,
 }
 
-impl Process {
+impl ExecProcess {
     pub(super) fn start(program: &str, arguments: &[String], env: &BTreeMap<String, String>) -> io::Result<Self> {
         let child = Command::new(program)
             .args(arguments)
@@ -44,7 +44,7 @@ impl Process {
             .kill_on_drop(true)
             .spawn()?;
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { group: Group(pid), child })
+        Ok(Self { group: ProcessGroup(pid), child })
     }
 
     /// Feeds the command, passes on its output line by line, and waits for it. Dropping this future kills the group.
@@ -82,9 +82,9 @@ impl Process {
 
 /// Kills the whole group when dropped. Its number is its leader's, and cannot name a stranger before the leader is
 /// collected; so the group is always killed first.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     /// Waits until the leader has ended, and leaves it to be collected.
     async fn leader_ended(&self) -> io::Result<()> {
         let Some(pid) = self.0 else { return Ok(()) };
@@ -105,7 +105,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
@@ -163,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_ended_leader_keeps_its_number_until_the_group_is_killed() {
-        let mut process = Process::start("true", &[], &BTreeMap::new()).unwrap();
+        let mut process = ExecProcess::start("true", &[], &BTreeMap::new()).unwrap();
         let pid = process.group.0.unwrap();
         process.group.leader_ended().await.unwrap();
         let waits = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG);

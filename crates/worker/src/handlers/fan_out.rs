@@ -13,7 +13,7 @@ use crate::payload::Payload;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct FanOutInput {
     /// Of the children.
     topic: String,
     /// One child each, with the item as its payload.
@@ -36,15 +36,15 @@ enum OnTimeout {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Output {
+pub(super) struct FanOutOutput {
     succeeded: usize,
     /// Ended otherwise, or not at all.
     failed: usize,
-    children: Vec<Told>,
+    children: Vec<ChildReport>,
 }
 
 #[derive(Debug, Serialize)]
-struct Told {
+struct ChildReport {
     key: String,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,8 +53,8 @@ struct Told {
     error: Option<String>,
 }
 
-pub(super) async fn run(context: &Context, payload: &Payload) -> Result<Output, JobError> {
-    let input: Input = payload.json()?;
+pub(super) async fn run(context: &Context, payload: &Payload) -> Result<FanOutOutput, JobError> {
+    let input: FanOutInput = payload.json()?;
     if context.gathered().is_some() {
         return Ok(told(context.children().await?));
     }
@@ -74,13 +74,13 @@ pub(super) async fn run(context: &Context, payload: &Payload) -> Result<Output, 
     }))
 }
 
-fn told(children: Vec<ChildOutcome>) -> Output {
+fn told(children: Vec<ChildOutcome>) -> FanOutOutput {
     let succeeded = children.iter().filter(|child| child.succeeded()).count();
-    let one = |child: ChildOutcome| Told {
+    let one = |child: ChildOutcome| ChildReport {
         result: child.succeeded().then(|| child.result().ok()).flatten(),
         error: child.failure.map(|(reason, message)| format!("{reason}: {message}")),
         key: child.key,
         state: child.state,
     };
-    Output { succeeded, failed: children.len() - succeeded, children: children.into_iter().map(one).collect() }
+    FanOutOutput { succeeded, failed: children.len() - succeeded, children: children.into_iter().map(one).collect() }
 }

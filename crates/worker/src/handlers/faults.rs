@@ -1,4 +1,4 @@
-//! Faults on purpose, around every built-in handler: for drills, and for whoever wants to see what retries and timeouts are worth.
+//! Faults on purpose, around every built-in handler: for drills, and for trying out retries and timeouts.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -14,7 +14,7 @@ use crate::worker::Worker;
 
 /// What shells say of a process that kill -9 ended. A supervisor takes the one for the other.
 const CRASHED: i32 = 137;
-/// Begins the error of an attempt that was made to fail, so that nobody looks for its cause.
+/// Begins the error of an attempt that was made to fail, so that it is recognised as injected.
 const INJECTED: &str = "injected: this worker lets attempts fail on purpose";
 
 /// How likely something is: from 0, never, to 1, always.
@@ -38,7 +38,7 @@ impl Chance {
 pub struct Faults {
     /// The attempt fails and may be retried.
     pub error: Chance,
-    /// The attempt does not end by itself: only its timeout ends it, or somebody who stops it.
+    /// The attempt does not end by itself: only its timeout ends it, or a cancel.
     pub hang: Chance,
     /// The attempt takes longer.
     pub slow: Option<Slow>,
@@ -54,7 +54,7 @@ pub struct Slow {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum InjectedEnd {
     Crash,
     Hang,
     Error,
@@ -62,32 +62,35 @@ enum End {
 
 /// What comes over one attempt.
 #[derive(Clone, Debug, PartialEq)]
-struct Fate {
+struct InjectedFault {
     sleep: Option<Duration>,
-    end: Option<End>,
+    end: Option<InjectedEnd>,
 }
 
 impl Faults {
     /// Every fault has rolls of its own, whether or not it is wanted, so that the same rolls always mean the same.
-    fn draw(&self, mut roll: impl FnMut() -> f64) -> Fate {
+    fn draw(&self, mut roll: impl FnMut() -> f64) -> InjectedFault {
         let rolls: [f64; 5] = std::array::from_fn(|_| roll());
         let [slow, share, crash, hang, error] = rolls;
         let sleep = self.slow.filter(|late| late.chance.hits(slow)).map(|late| late.up_to.mul_f64(share));
-        let ends =
-            [(End::Crash, self.crash.hits(crash)), (End::Hang, self.hang.hits(hang)), (End::Error, self.error.hits(error))];
-        Fate { sleep, end: ends.into_iter().find(|(_, hit)| *hit).map(|(end, _)| end) }
+        let ends = [
+            (InjectedEnd::Crash, self.crash.hits(crash)),
+            (InjectedEnd::Hang, self.hang.hits(hang)),
+            (InjectedEnd::Error, self.error.hits(error)),
+        ];
+        InjectedFault { sleep, end: ends.into_iter().find(|(_, hit)| *hit).map(|(end, _)| end) }
     }
 
     async fn suffer(&self, context: &Context) -> Result<(), JobError> {
-        let Fate { sleep, end } = self.draw(roll);
+        let InjectedFault { sleep, end } = self.draw(roll);
         if let Some(span) = sleep {
             tokio::time::sleep(span).await;
         }
         match end {
             None => Ok(()),
-            Some(End::Error) => Err(JobError::retryable(INJECTED)),
-            Some(End::Hang) => pending().await,
-            Some(End::Crash) => {
+            Some(InjectedEnd::Error) => Err(JobError::retryable(INJECTED)),
+            Some(InjectedEnd::Hang) => pending().await,
+            Some(InjectedEnd::Crash) => {
                 tracing::error!(job_id = context.job_id(), "injected: this worker crashes on purpose");
                 std::process::exit(CRASHED)
             }
@@ -116,12 +119,12 @@ fn share(bits: u32) -> f64 {
 }
 
 /// A worker that is being given handlers, each behind the faults. Without any they are called as they are.
-pub(super) struct Post {
+pub(super) struct HandlerRegistrar {
     worker: Worker,
     faults: Option<Arc<Faults>>,
 }
 
-impl Post {
+impl HandlerRegistrar {
     pub(super) fn new(worker: Worker, faults: Option<Faults>) -> Self {
         Self { worker, faults: faults.map(Arc::new) }
     }
@@ -173,7 +176,7 @@ mod tests {
         }
     }
 
-    fn fates(faults: &Faults, seed: u64) -> Vec<Fate> {
+    fn fates(faults: &Faults, seed: u64) -> Vec<InjectedFault> {
         let mut rolls = seeded(seed);
         (0..ROUNDS).map(|_| faults.draw(&mut rolls)).collect()
     }
@@ -197,10 +200,10 @@ mod tests {
         let drawn = fates(&some(), 7);
         assert_eq!(drawn, fates(&some(), 7));
         assert_ne!(drawn, fates(&some(), 8));
-        let count = |end: End| drawn.iter().filter(|fate| fate.end == Some(end)).count();
-        assert!((800..1_200).contains(&count(End::Error)), "{}", count(End::Error));
-        assert!((50..200).contains(&count(End::Hang)), "{}", count(End::Hang));
-        assert_eq!(count(End::Crash), 0);
+        let count = |end: InjectedEnd| drawn.iter().filter(|fate| fate.end == Some(end)).count();
+        assert!((800..1_200).contains(&count(InjectedEnd::Error)), "{}", count(InjectedEnd::Error));
+        assert!((50..200).contains(&count(InjectedEnd::Hang)), "{}", count(InjectedEnd::Hang));
+        assert_eq!(count(InjectedEnd::Crash), 0);
         let sleeps: Vec<Duration> = drawn.iter().filter_map(|fate| fate.sleep).collect();
         assert!((1_700..2_300).contains(&sleeps.len()), "{}", sleeps.len());
         assert!(sleeps.iter().all(|span| *span < Duration::from_millis(500)));
@@ -208,11 +211,11 @@ mod tests {
 
     #[test]
     fn nothing_comes_unasked_and_a_crash_comes_before_all_else() {
-        let calm = Fate { sleep: None, end: None };
+        let calm = InjectedFault { sleep: None, end: None };
         assert!(fates(&Faults::default(), 7).iter().all(|fate| *fate == calm));
         let always = chance(1.0);
         let doomed = Faults { error: always, hang: always, slow: None, crash: always };
-        assert!(fates(&doomed, 7).iter().all(|fate| fate.end == Some(End::Crash)));
+        assert!(fates(&doomed, 7).iter().all(|fate| fate.end == Some(InjectedEnd::Crash)));
     }
 
     #[test]

@@ -7,33 +7,33 @@ use crate::payload::Payload;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct FlakyInput {
     fail: u32,
 }
 
 /// The attempt that succeeded.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct Output {
+pub(super) struct FlakyOutput {
     attempt: u32,
 }
 
 /// Attempts up to `fail` fail. The number also grows with losses and replays: the promise is that attempt `fail` + 1 succeeds.
-pub(super) async fn run(attempt: u32, payload: Payload) -> Result<Output, JobError> {
+pub(super) async fn run(attempt: u32, payload: Payload) -> Result<FlakyOutput, JobError> {
     let fail = match payload.json::<u32>() {
         Ok(number) => number,
-        Err(_) => payload.json::<Input>()?.fail,
+        Err(_) => payload.json::<FlakyInput>()?.fail,
     };
     if attempt <= fail {
         return Err(JobError::retryable(format_args!("attempt {attempt} of {fail} that fail")));
     }
-    Ok(Output { attempt })
+    Ok(FlakyOutput { attempt })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn flaky(attempt: u32, json: &'static str) -> Result<Output, JobError> {
+    async fn flaky(attempt: u32, json: &'static str) -> Result<FlakyOutput, JobError> {
         run(attempt, Payload::new(json.as_bytes().into())).await
     }
 
@@ -42,7 +42,7 @@ mod tests {
         for json in [r#"{"fail":2}"#, "2"] {
             assert!(flaky(1, json).await.is_err());
             assert!(flaky(2, json).await.is_err());
-            assert_eq!(flaky(3, json).await, Ok(Output { attempt: 3 }));
+            assert_eq!(flaky(3, json).await, Ok(FlakyOutput { attempt: 3 }));
         }
         assert!(flaky(1, r#"{"times":2}"#).await.unwrap_err().to_string().contains("unknown field `times`"));
     }

@@ -27,7 +27,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct HttpCallInput {
     url: String,
     #[serde(default = "get")]
     method: String,
@@ -50,7 +50,7 @@ fn ten_seconds() -> u64 {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Output {
+pub(super) struct HttpCallOutput {
     status: u16,
     content_type: Option<String>,
     /// Bytes that are no UTF-8 are replaced.
@@ -59,19 +59,19 @@ pub(super) struct Output {
 }
 
 /// What calls share: connections and what is known of each host.
-pub(super) struct Caller {
+pub(super) struct HttpCaller {
     client: HttpClient,
     breakers: Breakers,
     allow_private: bool,
 }
 
-impl Caller {
+impl HttpCaller {
     pub(super) fn new(allow_private: bool, breakers: Breakers) -> Result<Self, rustls::Error> {
         Ok(Self { client: client(allow_private)?, breakers, allow_private })
     }
 
     /// The answer, and whether the host is left alone from now on because of it and others.
-    async fn call(&self, request: Request<Full<Bytes>>, within: Duration) -> Result<Answer, JobError> {
+    async fn call(&self, request: Request<Full<Bytes>>, within: Duration) -> Result<HttpAnswer, JobError> {
         check_literal(request.uri(), self.allow_private).map_err(JobError::fatal)?;
         let host = host_of(request.uri());
         // The host was not called, so no attempt is spent: the job comes again when the breaker lets a call through.
@@ -82,7 +82,7 @@ impl Caller {
         match timeout(within, self.exchange(request)).await {
             Ok(Ok((head, body))) => {
                 let open = if head.status().is_server_error() { permit.failed() } else { answered(permit) };
-                Ok(Answer { head, body, open })
+                Ok(HttpAnswer { head, body, open })
             }
             // Nor does a lack of descriptors here.
             Ok(Err(Failed { lack: Some(lack), .. })) => Err(lack.put_off()),
@@ -109,7 +109,7 @@ impl Caller {
     }
 }
 
-struct Answer {
+struct HttpAnswer {
     head: Response<()>,
     body: Body,
     open: Option<CircuitOpen>,
@@ -190,18 +190,18 @@ fn json_prefix(text: &str, budget: usize) -> usize {
 }
 
 /// The call carries the trace of the job, unless the payload names another.
-pub(super) async fn run(caller: &Caller, payload: &Payload, trace: Option<&str>) -> Result<Output, JobError> {
-    let input: Input = payload.json()?;
+pub(super) async fn run(caller: &HttpCaller, payload: &Payload, trace: Option<&str>) -> Result<HttpCallOutput, JobError> {
+    let input: HttpCallInput = payload.json()?;
     if !(1..=TIMEOUT_MS_MAX).contains(&input.timeout_ms) {
         return Err(bad("timeout_ms", format_args!("must be between 1 and {TIMEOUT_MS_MAX}")));
     }
     let within = Duration::from_millis(input.timeout_ms);
     let expected = input.expect_status;
-    let Answer { head, body, open } = caller.call(request(input, trace)?, within).await?;
+    let HttpAnswer { head, body, open } = caller.call(request(input, trace)?, within).await?;
     judge(&head, expected).map_err(|error| unwell(open, error))?;
     let content_type = head.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (body, truncated) = body.into_text();
-    Ok(Output { status: head.status().as_u16(), content_type, body, truncated })
+    Ok(HttpCallOutput { status: head.status().as_u16(), content_type, body, truncated })
 }
 
 fn judge(head: &Response<()>, expected: Option<u16>) -> Result<(), JobError> {
@@ -226,7 +226,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }
 
-fn request(input: Input, trace: Option<&str>) -> Result<Request<Full<Bytes>>, JobError> {
+fn request(input: HttpCallInput, trace: Option<&str>) -> Result<Request<Full<Bytes>>, JobError> {
     let uri: Uri = input.url.parse().map_err(|error| bad("url", error))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
         return Err(bad("url", "must begin with http:// or https:// and a host"));

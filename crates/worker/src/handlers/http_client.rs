@@ -48,23 +48,23 @@ pub(super) fn client(allow_private: bool) -> Result<HttpClient, rustls::Error> {
 /// The host or one of its addresses is not for jobs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host} is at a {reason} address; this worker may not call it")]
-pub(super) struct Refused {
+pub(super) struct ForbiddenHost {
     host: String,
     reason: &'static str,
 }
 
 /// Checks hosts given as an address: the connector does not ask the resolver for those.
-pub(super) fn check_literal(uri: &Uri, allow_private: bool) -> Result<(), Refused> {
+pub(super) fn check_literal(uri: &Uri, allow_private: bool) -> Result<(), ForbiddenHost> {
     let host = uri.host().unwrap_or_default();
     let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     match literal.ok().filter(|_| !allow_private).and_then(guard::refusal) {
-        Some(reason) => Err(Refused { host: host.to_owned(), reason }),
+        Some(reason) => Err(ForbiddenHost { host: host.to_owned(), reason }),
         None => Ok(()),
     }
 }
 
 /// Finds the refusal among the causes of a client error.
-pub(super) fn refused<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Refused> {
+pub(super) fn refused<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a ForbiddenHost> {
     std::iter::successors(Some(error), |error| (*error).source()).find_map(|cause| cause.downcast_ref())
 }
 
@@ -84,7 +84,9 @@ impl Resolver {
             }
         }
         match reason {
-            Some(reason) if public.is_empty() => Err(ResolveError(Box::new(Refused { host: host.to_owned(), reason }))),
+            Some(reason) if public.is_empty() => {
+                Err(ResolveError(Box::new(ForbiddenHost { host: host.to_owned(), reason })))
+            }
             _ => Ok(public),
         }
     }

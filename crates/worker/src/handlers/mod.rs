@@ -19,7 +19,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub use self::db_tx::{EffectError, Effects};
-use self::faults::Post;
+use self::faults::HandlerRegistrar;
 pub use self::faults::{Chance, Faults, Slow};
 use crate::breaker::Breakers;
 use crate::context::Context;
@@ -44,7 +44,7 @@ pub struct Builtin {
 impl Builtin {
     /// Adds the handlers to a worker.
     pub fn register(self, worker: Worker) -> Worker {
-        let post = Post::new(worker, self.faults)
+        let post = HandlerRegistrar::new(worker, self.faults)
             .handle("job.noop", |_, _| noop::run())
             .handle("job.echo", |_, payload| echo::run(payload))
             .handle("job.sleep", |context, payload| async move {
@@ -65,7 +65,7 @@ impl Builtin {
     }
 }
 
-fn with_exec(post: Post) -> Post {
+fn with_exec(post: HandlerRegistrar) -> HandlerRegistrar {
     post.handle("job.exec", |context, payload| async move {
         refuse_unless(context.may_exec(), "start programs (constraint exec)")?;
         unless_cancelled(&context, exec::run(&context, &payload)).await
@@ -86,8 +86,8 @@ async fn unless_cancelled<T>(context: &Context, work: impl Future<Output = Resul
     }
 }
 
-fn with_http_call(post: Post, allow_private_addresses: bool, breakers: Breakers) -> Post {
-    match http_call::Caller::new(allow_private_addresses, breakers) {
+fn with_http_call(post: HandlerRegistrar, allow_private_addresses: bool, breakers: Breakers) -> HandlerRegistrar {
+    match http_call::HttpCaller::new(allow_private_addresses, breakers) {
         Ok(caller) => {
             let caller = Arc::new(caller);
             post.handle("job.http_call", move |context, payload| {

@@ -10,7 +10,7 @@ use crate::payload::Payload;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Input {
+struct SleepInput {
     ms: u64,
     /// False leaves the first attempt out of the worker's inventory, to force a reap. Later attempts are normal, so the job
     /// ends.
@@ -23,7 +23,7 @@ fn yes() -> bool {
 }
 
 pub(super) async fn run(context: &Context, payload: &Payload) -> Result<(), JobError> {
-    let input: Input = payload.json()?;
+    let input: SleepInput = payload.json()?;
     if !input.renew && context.attempt() == 1 {
         context.hide_from_inventory();
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::crew::Crew;
 use super::execute::launch;
+use super::state::SessionState;
 
 /// Slots that follow the load, within bounds. Looked at once a beat.
 ///
@@ -28,7 +28,7 @@ const TIMES_MIN: usize = 20;
 
 /// What was seen since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct LoadSample {
     pub cpu: Option<u32>,
     pub p95: Option<Duration>,
     /// At some time all slots were in use.
@@ -46,7 +46,7 @@ impl AdaptiveSlots {
         slots.clamp(self.min, self.max)
     }
 
-    fn next(&self, slots: u32, seen: Seen) -> u32 {
+    fn next(&self, slots: u32, seen: LoadSample) -> u32 {
         let step = (slots / 10).max(1);
         let late = |target: Duration| seen.p95.is_some_and(|p95| p95 > target);
         let busy = seen.cpu.is_some_and(|cpu| cpu > BUSY_PERCENT);
@@ -61,21 +61,21 @@ impl AdaptiveSlots {
     }
 
     /// Looks at the crew once, and gives it the slots it should have.
-    pub(crate) fn look(&self, crew: &Arc<Crew>, cpu: Option<u32>) {
-        let (slots, seen) = crew.seen(cpu);
+    pub(crate) fn look(&self, session_state: &Arc<SessionState>, cpu: Option<u32>) {
+        let (slots, seen) = session_state.seen(cpu);
         let next = self.next(slots, seen);
         if next != slots {
             tracing::info!(from = slots, to = next, ?seen, "slots follow the load");
-            launch(crew, crew.resize(next));
+            launch(session_state, session_state.resize(next));
         }
     }
 }
 
 /// How long the latest handlers took.
 #[derive(Debug, Default)]
-pub(crate) struct Times(VecDeque<Duration>);
+pub(crate) struct HandlerTimes(VecDeque<Duration>);
 
-impl Times {
+impl HandlerTimes {
     pub(crate) fn note(&mut self, took: Duration) {
         if self.0.len() == TIMES_MAX {
             self.0.pop_front();
@@ -102,8 +102,8 @@ mod tests {
         AdaptiveSlots { min: 4, max: 100, target_p95: None }
     }
 
-    fn at(cpu: u32, full: bool) -> Seen {
-        Seen { cpu: Some(cpu), p95: None, full }
+    fn at(cpu: u32, full: bool) -> LoadSample {
+        LoadSample { cpu: Some(cpu), p95: None, full }
     }
 
     #[test]
@@ -116,13 +116,17 @@ mod tests {
         assert_eq!(slots.next(50, at(39, false)), 50, "nobody needs more");
         assert_eq!(slots.next(5, at(100, true)), 4);
         assert_eq!((slots.next(4, at(100, true)), slots.next(100, at(0, true))), (4, 100), "bounds hold");
-        assert_eq!(slots.next(50, Seen { full: true, ..Seen::default() }), 50, "what is not measured changes nothing");
+        assert_eq!(
+            slots.next(50, LoadSample { full: true, ..LoadSample::default() }),
+            50,
+            "what is not measured changes nothing"
+        );
     }
 
     #[test]
     fn with_a_target_the_time_of_handlers_decides() {
         let slots = AdaptiveSlots { target_p95: Some(Duration::from_millis(100)), ..by_cpu() };
-        let took = |ms: u64, cpu: u32| Seen { cpu: Some(cpu), p95: Some(Duration::from_millis(ms)), full: true };
+        let took = |ms: u64, cpu: u32| LoadSample { cpu: Some(cpu), p95: Some(Duration::from_millis(ms)), full: true };
         assert_eq!(slots.next(50, took(101, 10)), 45);
         assert_eq!(slots.next(50, took(90, 10)), 50);
         assert_eq!(slots.next(50, took(79, 60)), 55);
@@ -132,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_slowest_in_twenty_is_told_once_there_are_enough() {
-        let mut times = Times::default();
+        let mut times = HandlerTimes::default();
         (1..TIMES_MIN as u64).for_each(|ms| times.note(Duration::from_millis(ms)));
         assert_eq!(times.take_p95(), None);
         (1..=1_000).for_each(|ms| times.note(Duration::from_millis(ms)));

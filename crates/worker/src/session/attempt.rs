@@ -20,7 +20,7 @@ const ABORTED: u8 = 2;
 const NOT_STARTED: i64 = i64::MIN;
 
 #[derive(Debug)]
-pub(crate) struct Attempt {
+pub(crate) struct RunningAttempt {
     pub assignment: Assignment,
     level: AtomicU8,
     raised: Notify,
@@ -31,7 +31,7 @@ pub(crate) struct Attempt {
     began: OnceLock<Instant>,
 }
 
-impl Attempt {
+impl RunningAttempt {
     pub(crate) fn new(assignment: Assignment) -> Self {
         Self {
             assignment,

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
-use lockgate_core::ids::check_name;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use lockgate_contract::names::check_name;
 use lockgate_proto::v1::Hello;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ use super::{GpuLoad, Setup, run};
 use crate::error::WorkerError;
 use crate::registry::{Registry, means};
 
-/// Topics that share slots with nobody else.
+/// Topics with slots of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bulkhead {
     pub name: String,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use lockgate_proto::v1::ServerMessage;
 use lockgate_proto::v1::worker_client::WorkerClient;
 use tokio::time::{Instant, timeout};
 use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
-use super::crew::Crew;
+use super::state::SessionState;
 use super::uplink::Uplink;
 use crate::access::{Bearer, BearerChannel};
 use crate::error::chain;
@@ -48,7 +48,7 @@ impl From<Status> for Over {
 #[async_trait]
 pub(crate) trait Dial: Send + Sync {
     /// Opens a stream on which the crew speaks. Also returns a time before which the server cannot have heard its greeting.
-    async fn open(&self, crew: &Arc<Crew>, address: &Endpoint) -> Result<(Inbound, Instant), Over>;
+    async fn open(&self, session_state: &Arc<SessionState>, address: &Endpoint) -> Result<(Inbound, Instant), Over>;
 }
 
 /// Over the network.
@@ -58,20 +58,20 @@ pub(crate) struct Grpc {
 
 #[async_trait]
 impl Dial for Grpc {
-    async fn open(&self, crew: &Arc<Crew>, address: &Endpoint) -> Result<(Inbound, Instant), Over> {
+    async fn open(&self, session_state: &Arc<SessionState>, address: &Endpoint) -> Result<(Inbound, Instant), Over> {
         let connected = timeout(ANSWER_WITHIN, address.connect()).await.map_err(|_| late())?;
         let channel = connected.map_err(|error| Over::Lost(chain(&error)))?;
         let channel = BearerChannel::new(channel, self.bearer.clone());
-        crew.connected(channel.clone());
+        session_state.connected(channel.clone());
         let greeted_at = Instant::now();
-        let uplink = Uplink::new(crew.clone(), crew.open_stream());
+        let uplink = Uplink::new(session_state.clone(), session_state.open_stream());
         let mut client = WorkerClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let inbound = timeout(ANSWER_WITHIN, client.attach(uplink)).await.map_err(|_| late())??.into_inner();
         Ok((inbound.boxed(), greeted_at))
     }
 }
 
-/// Nobody answered.
+/// The server did not answer.
 pub(super) fn late() -> Over {
     Over::Lost(format!("no answer within {ANSWER_WITHIN:?}"))
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use lockgate_proto::v1::result::{Interrupted, Outcome, TimedOut};
 use tokio::time::{Instant, sleep};
 
-use super::attempt::Attempt;
-use super::crew::{Crew, Ended};
+use super::attempt::RunningAttempt;
+use super::state::{EndedAttempt, SessionState};
 use crate::context::Context;
 use crate::error::JobError;
 use crate::payload::Payload;
@@ -23,77 +23,77 @@ use crate::registry::Route;
 const FLUSH_EVERY: Duration = Duration::from_millis(1);
 
 /// Starts attempts that have a slot.
-pub(crate) fn launch(crew: &Arc<Crew>, batch: Vec<Arc<Attempt>>) {
+pub(crate) fn launch(session_state: &Arc<SessionState>, batch: Vec<Arc<RunningAttempt>>) {
     if !batch.is_empty() {
-        tokio::spawn(run_batch(crew.clone(), batch));
+        tokio::spawn(run_batch(session_state.clone(), batch));
     }
 }
 
 /// One task for a whole batch: handlers that are ready at once end here, and their results leave together.
-async fn run_batch(crew: Arc<Crew>, mut batch: Vec<Arc<Attempt>>) {
+async fn run_batch(session_state: Arc<SessionState>, mut batch: Vec<Arc<RunningAttempt>>) {
     while !batch.is_empty() {
         let (mut begun, mut ended) = (Vec::new(), Vec::with_capacity(batch.len()));
         let mut freed = Vec::new();
         let mut flushed_at = Instant::now();
         for attempt in batch {
-            match begin(&crew, attempt) {
+            match begin(&session_state, attempt) {
                 Begun::Ended(one) => ended.push(one),
                 Begun::Spawned(attempt) => begun.push(attempt),
             }
             if flushed_at.elapsed() >= FLUSH_EVERY {
-                freed.extend(crew.record(std::mem::take(&mut begun), std::mem::take(&mut ended)));
+                freed.extend(session_state.record(std::mem::take(&mut begun), std::mem::take(&mut ended)));
                 flushed_at = Instant::now();
             }
         }
-        freed.extend(crew.record(begun, ended));
+        freed.extend(session_state.record(begun, ended));
         batch = freed;
         tokio::task::yield_now().await;
     }
 }
 
 enum Begun {
-    Ended(Ended),
-    Spawned(Arc<Attempt>),
+    Ended(EndedAttempt),
+    Spawned(Arc<RunningAttempt>),
 }
 
-fn begin(crew: &Arc<Crew>, attempt: Arc<Attempt>) -> Begun {
-    let Some(route) = crew.registry.find(&attempt.assignment.topic).cloned() else {
+fn begin(session_state: &Arc<SessionState>, attempt: Arc<RunningAttempt>) -> Begun {
+    let Some(route) = session_state.registry.find(&attempt.assignment.topic).cloned() else {
         let error = JobError::retryable(format_args!("this worker has no handler for topic {}", attempt.assignment.topic));
-        return Begun::Ended(Ended { attempt, outcome: error.into_outcome() });
+        return Begun::Ended(EndedAttempt { attempt, outcome: error.into_outcome() });
     };
     attempt.start();
     let inline = route.gate.polls_inline();
-    let mut work = run(crew.clone(), route.clone(), attempt.clone()).boxed();
+    let mut work = run(session_state.clone(), route.clone(), attempt.clone()).boxed();
     if inline {
         // The waker does nothing: a future that is not ready is polled again by the task it gets.
         let first = measured(&route, &mut work, &mut TaskContext::from_waker(Waker::noop()));
         if let Poll::Ready(outcome) = first {
-            return Begun::Ended(Ended { attempt, outcome });
+            return Begun::Ended(EndedAttempt { attempt, outcome });
         }
-        tokio::spawn(finish(crew.clone(), attempt.clone(), work));
+        tokio::spawn(finish(session_state.clone(), attempt.clone(), work));
     } else {
-        tokio::spawn(measure_and_finish(crew.clone(), attempt.clone(), route, work));
+        tokio::spawn(measure_and_finish(session_state.clone(), attempt.clone(), route, work));
     }
     Begun::Spawned(attempt)
 }
 
 async fn measure_and_finish(
-    crew: Arc<Crew>,
-    attempt: Arc<Attempt>,
+    session_state: Arc<SessionState>,
+    attempt: Arc<RunningAttempt>,
     route: Arc<Route>,
     mut work: BoxFuture<'static, Outcome>,
 ) {
     let first = poll_fn(|cx| Poll::Ready(measured(&route, &mut work, cx))).await;
     match first {
-        Poll::Ready(outcome) => finish(crew, attempt, std::future::ready(outcome).boxed()).await,
-        Poll::Pending => finish(crew, attempt, work).await,
+        Poll::Ready(outcome) => finish(session_state, attempt, std::future::ready(outcome).boxed()).await,
+        Poll::Pending => finish(session_state, attempt, work).await,
     }
 }
 
-async fn finish(crew: Arc<Crew>, attempt: Arc<Attempt>, work: BoxFuture<'static, Outcome>) {
+async fn finish(session_state: Arc<SessionState>, attempt: Arc<RunningAttempt>, work: BoxFuture<'static, Outcome>) {
     let outcome = work.await;
-    let freed = crew.record(Vec::new(), vec![Ended { attempt, outcome }]);
-    launch(&crew, freed);
+    let freed = session_state.record(Vec::new(), vec![EndedAttempt { attempt, outcome }]);
+    launch(&session_state, freed);
 }
 
 fn measured(route: &Route, work: &mut BoxFuture<'static, Outcome>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
@@ -104,10 +104,10 @@ fn measured(route: &Route, work: &mut BoxFuture<'static, Outcome>, cx: &mut Task
 }
 
 /// Leaving this future drops the handler's: that is how a timeout or a cut-off ends it.
-async fn run(crew: Arc<Crew>, route: Arc<Route>, attempt: Arc<Attempt>) -> Outcome {
+async fn run(session_state: Arc<SessionState>, route: Arc<Route>, attempt: Arc<RunningAttempt>) -> Outcome {
     let handled = AssertUnwindSafe(async {
         let payload = Payload::new(attempt.assignment.payload_json.clone());
-        route.call(Context::new(attempt.clone(), crew), payload).await
+        route.call(Context::new(attempt.clone(), session_state), payload).await
     })
     .catch_unwind();
     tokio::select! {
@@ -137,12 +137,16 @@ mod tests {
     use super::*;
     use crate::registry::Registry;
 
-    async fn run(crew: &Arc<Crew>, stream: u64, tokens: impl Iterator<Item = String>) -> Vec<WorkerMessage> {
+    async fn run(
+        session_state: &Arc<SessionState>,
+        stream: u64,
+        tokens: impl Iterator<Item = String>,
+    ) -> Vec<WorkerMessage> {
         let assignment = |token| Assignment { token, topic: "echo".to_owned(), ..Assignment::default() };
         let message = ServerMessage { assignments: tokens.map(assignment).collect(), ..ServerMessage::default() };
-        launch(crew, crew.receive(message));
-        crew.all_idle().await;
-        let next = || match crew.poll_outgoing(stream, &mut TaskContext::from_waker(Waker::noop())) {
+        launch(session_state, session_state.receive(message));
+        session_state.all_idle().await;
+        let next = || match session_state.poll_outgoing(stream, &mut TaskContext::from_waker(Waker::noop())) {
             Poll::Ready(message) => message,
             Poll::Pending => None,
         };
@@ -155,11 +159,11 @@ mod tests {
         let mut registry = Registry::default();
         registry.insert("echo".to_owned(), Route::new(|_, payload| async { Ok(payload) }));
         let profile = Hello { slots: 500, ..Hello::default() };
-        let crew = Arc::new(Crew::new(profile, registry, None, Vec::new()));
-        let stream = crew.open_stream();
-        crew.welcomed();
-        run(&crew, stream, ["measured".to_owned()].into_iter()).await;
-        let messages = run(&crew, stream, (0..500).map(|n| n.to_string())).await;
+        let session_state = Arc::new(SessionState::new(profile, registry, None, Vec::new()));
+        let stream = session_state.open_stream();
+        session_state.welcomed();
+        run(&session_state, stream, ["measured".to_owned()].into_iter()).await;
+        let messages = run(&session_state, stream, (0..500).map(|n| n.to_string())).await;
         let [message] = messages.as_slice() else { panic!("one message, not {}", messages.len()) };
         assert_eq!((message.results.len(), message.starts.len()), (500, 0));
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use lockgate_proto::v1::Result as Report;
 use prost::Message;
 
-use super::journal_file::{JournalFile, Record};
+use super::journal_file::{JournalFile, JournalRecord};
 
 /// How soon a failed write is tried again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -22,15 +22,15 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const REWRITE_ABOVE_BYTES: u64 = 1 << 20;
 
 /// What the journal's thread is asked to do; nothing means: write the rest and end.
-type Order = Option<Record>;
+type JournalOrder = Option<JournalRecord>;
 
 pub(crate) struct Journal {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<JournalOrder>,
 }
 
 /// The journal's thread.
 pub(crate) struct JournalWriter {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<JournalOrder>,
     thread: thread::JoinHandle<()>,
 }
 
@@ -57,14 +57,14 @@ impl Journal {
     }
 
     pub(crate) fn add(&self, report: &Report) {
-        self.tell(Record::Added { token: report.token.clone(), report: report.encode_to_vec() });
+        self.tell(JournalRecord::Added { token: report.token.clone(), report: report.encode_to_vec() });
     }
 
     pub(crate) fn remove(&self, tokens: Vec<String>) {
-        tokens.into_iter().for_each(|token| self.tell(Record::Removed { token }));
+        tokens.into_iter().for_each(|token| self.tell(JournalRecord::Removed { token }));
     }
 
-    fn tell(&self, record: Record) {
+    fn tell(&self, record: JournalRecord) {
         if self.orders.send(Some(record)).is_err() {
             tracing::error!("the journal is closed: results are kept in memory only");
         }
@@ -91,7 +91,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn run(&mut self, inbox: &mpsc::Receiver<Order>) {
+    fn run(&mut self, inbox: &mpsc::Receiver<JournalOrder>) {
         loop {
             let patience = if self.broken { TRY_AGAIN_AFTER } else { Duration::MAX };
             let first = match inbox.recv_timeout(patience) {
@@ -99,7 +99,7 @@ impl Keeper {
                 Err(mpsc::RecvTimeoutError::Timeout) => None,
                 Err(mpsc::RecvTimeoutError::Disconnected) => Some(None),
             };
-            let orders: Vec<Order> = first.into_iter().chain(inbox.try_iter()).collect();
+            let orders: Vec<JournalOrder> = first.into_iter().chain(inbox.try_iter()).collect();
             let end = orders.iter().any(Option::is_none);
             self.store(orders.into_iter().flatten().collect());
             if end {
@@ -108,7 +108,7 @@ impl Keeper {
         }
     }
 
-    fn store(&mut self, batch: Vec<Record>) {
+    fn store(&mut self, batch: Vec<JournalRecord>) {
         let batch = self.apply(batch);
         let wasteful = self.file.len() > REWRITE_ABOVE_BYTES && self.file.len() / 2 > self.live_bytes();
         let stored = if self.broken || wasteful {
@@ -123,23 +123,23 @@ impl Keeper {
     }
 
     /// Updates the live set; returns what the file must learn. A result acknowledged within the batch never touches the disk.
-    fn apply(&mut self, batch: Vec<Record>) -> Vec<Record> {
+    fn apply(&mut self, batch: Vec<JournalRecord>) -> Vec<JournalRecord> {
         let mut added = BTreeMap::new();
         let mut removed = Vec::new();
         for record in batch {
             match record {
-                Record::Added { token, report } => {
+                JournalRecord::Added { token, report } => {
                     self.live.insert(token.clone(), report.clone());
                     added.insert(token, report);
                 }
-                Record::Removed { token } => {
+                JournalRecord::Removed { token } => {
                     if self.live.remove(&token).is_some() && added.remove(&token).is_none() {
-                        removed.push(Record::Removed { token });
+                        removed.push(JournalRecord::Removed { token });
                     }
                 }
             }
         }
-        let added = added.into_iter().map(|(token, report)| Record::Added { token, report });
+        let added = added.into_iter().map(|(token, report)| JournalRecord::Added { token, report });
         removed.into_iter().chain(added).collect()
     }
 
@@ -185,7 +185,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results");
         let (mut file, _) = JournalFile::open(&path).unwrap();
-        let added = |token: &str, report: Vec<u8>| Record::Added { token: token.to_owned(), report };
+        let added = |token: &str, report: Vec<u8>| JournalRecord::Added { token: token.to_owned(), report };
         file.append(&[added("bad", vec![0xff; 3]), added("good", report("good").encode_to_vec())]).unwrap();
         drop(file);
         assert_eq!(reopened(&path), ["good"]);
@@ -201,11 +201,11 @@ mod tests {
         let mut keeper = Keeper { path: path.clone(), file, live, broken: false };
         let large = vec![7; 600 << 10];
         for token in ["a", "b", "c"] {
-            keeper.store(vec![Record::Added { token: token.to_owned(), report: large.clone() }]);
+            keeper.store(vec![JournalRecord::Added { token: token.to_owned(), report: large.clone() }]);
         }
         let full = std::fs::metadata(&path).unwrap().len();
         for token in ["a", "b"] {
-            keeper.store(vec![Record::Removed { token: token.to_owned() }]);
+            keeper.store(vec![JournalRecord::Removed { token: token.to_owned() }]);
         }
         assert!(std::fs::metadata(&path).unwrap().len() < full / 2);
         assert_eq!(keeper.live.len(), 1);
@@ -217,7 +217,7 @@ mod tests {
         let path = folder.path().join("results");
         let (file, live) = JournalFile::open(&path).unwrap();
         let mut keeper = Keeper { path: path.clone(), file, live, broken: true };
-        keeper.store(vec![Record::Added { token: "a".to_owned(), report: report("a").encode_to_vec() }]);
+        keeper.store(vec![JournalRecord::Added { token: "a".to_owned(), report: report("a").encode_to_vec() }]);
         assert!(!keeper.broken);
         drop(keeper);
         assert_eq!(reopened(&path), ["a"]);

@@ -10,13 +10,13 @@ const ADDED: u8 = 1;
 const REMOVED: u8 = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Record {
+pub(crate) enum JournalRecord {
     Added { token: String, report: Vec<u8> },
     Removed { token: String },
 }
 
 /// Reports by token, still encoded.
-pub(crate) type Live = BTreeMap<String, Vec<u8>>;
+pub(crate) type LiveReports = BTreeMap<String, Vec<u8>>;
 
 /// An open journal. Locked, so that a second worker with the same path fails instead of mixing its results in.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct JournalFile {
 
 impl JournalFile {
     /// Reads what is there. A torn last record, left by a crash in the middle of a write, is cut off.
-    pub(crate) fn open(path: &Path) -> io::Result<(Self, Live)> {
+    pub(crate) fn open(path: &Path) -> io::Result<(Self, LiveReports)> {
         let mut file = private().truncate(false).open(path)?;
         lock(&file)?;
         let mut bytes = Vec::new();
@@ -43,7 +43,7 @@ impl JournalFile {
     }
 
     /// On disk when this returns.
-    pub(crate) fn append(&mut self, records: &[Record]) -> io::Result<()> {
+    pub(crate) fn append(&mut self, records: &[JournalRecord]) -> io::Result<()> {
         if records.is_empty() {
             return Ok(());
         }
@@ -55,13 +55,15 @@ impl JournalFile {
     }
 
     /// Writes a new file with the live results alone and puts it in the place of the old one.
-    pub(crate) fn replace(path: &Path, live: &Live) -> io::Result<Self> {
+    pub(crate) fn replace(path: &Path, live: &LiveReports) -> io::Result<Self> {
         let fresh = PathBuf::from(format!("{}.new", path.display()));
         let file = private().truncate(true).open(&fresh)?;
         lock(&file)?;
         let mut journal = Self { file, len: 0 };
-        let records: Vec<_> =
-            live.iter().map(|(token, report)| Record::Added { token: token.clone(), report: report.clone() }).collect();
+        let records: Vec<_> = live
+            .iter()
+            .map(|(token, report)| JournalRecord::Added { token: token.clone(), report: report.clone() })
+            .collect();
         journal.append(&records)?;
         std::fs::rename(&fresh, path)?;
         sync_folder(path)?;
@@ -73,7 +75,7 @@ impl JournalFile {
     }
 }
 
-/// A file that is made is for its owner only: what jobs came to is nobody else's business.
+/// A file that is made is for its owner only: results of jobs are private.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
@@ -95,10 +97,10 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn encode(record: &Record, bytes: &mut Vec<u8>) {
+fn encode(record: &JournalRecord, bytes: &mut Vec<u8>) {
     let (kind, token, report): (u8, &str, &[u8]) = match record {
-        Record::Added { token, report } => (ADDED, token, report),
-        Record::Removed { token } => (REMOVED, token, &[]),
+        JournalRecord::Added { token, report } => (ADDED, token, report),
+        JournalRecord::Removed { token } => (REMOVED, token, &[]),
     };
     let start = bytes.len();
     bytes.extend_from_slice(&[0; HEADER_BYTES]);
@@ -113,20 +115,20 @@ fn encode(record: &Record, bytes: &mut Vec<u8>) {
 }
 
 /// Applies all whole records; returns the live ones and how many bytes were good.
-fn replay(bytes: &[u8]) -> (Live, usize) {
-    let mut live = Live::new();
+fn replay(bytes: &[u8]) -> (LiveReports, usize) {
+    let mut live = LiveReports::new();
     let mut rest = bytes;
     while let Some((record, after)) = decode(rest) {
         match record {
-            Record::Added { token, report } => live.insert(token, report),
-            Record::Removed { token } => live.remove(&token),
+            JournalRecord::Added { token, report } => live.insert(token, report),
+            JournalRecord::Removed { token } => live.remove(&token),
         };
         rest = after;
     }
     (live, bytes.len() - rest.len())
 }
 
-fn decode(bytes: &[u8]) -> Option<(Record, &[u8])> {
+fn decode(bytes: &[u8]) -> Option<(JournalRecord, &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let (checksum, rest) = rest.split_first_chunk::<8>()?;
     let (body, after) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
@@ -138,8 +140,8 @@ fn decode(bytes: &[u8]) -> Option<(Record, &[u8])> {
     let (token, report) = rest.split_at_checked(u32::from_le_bytes(*token_length) as usize)?;
     let token = String::from_utf8(token.to_vec()).ok()?;
     let record = match *kind {
-        ADDED => Record::Added { token, report: report.to_vec() },
-        REMOVED => Record::Removed { token },
+        ADDED => JournalRecord::Added { token, report: report.to_vec() },
+        REMOVED => JournalRecord::Removed { token },
         _ => return None,
     };
     Some((record, after))
@@ -154,8 +156,8 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn added(token: &str) -> Record {
-        Record::Added { token: token.to_owned(), report: vec![1, 2, 3] }
+    fn added(token: &str) -> JournalRecord {
+        JournalRecord::Added { token: token.to_owned(), report: vec![1, 2, 3] }
     }
 
     #[test]
@@ -177,7 +179,7 @@ mod tests {
         encode(&added("a"), &mut bytes);
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
-        assert_eq!(replay(&bytes), (Live::new(), 0));
+        assert_eq!(replay(&bytes), (LiveReports::new(), 0));
     }
 
     #[test]

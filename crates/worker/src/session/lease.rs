@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::crew::Crew;
+use super::state::SessionState;
 
 /// Between the signal to stop and the end of the lease. Handlers get one second of it.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -19,7 +19,7 @@ pub(crate) fn stop_after(lost_after: Duration) -> Duration {
     lost_after - MARGIN.min(lost_after / 4)
 }
 
-pub(crate) async fn watch(crew: Arc<Crew>, mut stop_at: watch::Receiver<StopAt>) {
+pub(crate) async fn watch(session_state: Arc<SessionState>, mut stop_at: watch::Receiver<StopAt>) {
     loop {
         let at = *stop_at.borrow_and_update();
         let Some(at) = at else {
@@ -32,9 +32,9 @@ pub(crate) async fn watch(crew: Arc<Crew>, mut stop_at: watch::Receiver<StopAt>)
             biased;
             moved = stop_at.changed() => if moved.is_err() { return },
             () = sleep_until(at) => {
-                let stopped = crew.stop_leased();
+                let stopped = session_state.stop_leased();
                 if stopped > 0 {
-                    tracing::warn!(stopped, "the server is away: attempts that must not outlive their lease are stopped");
+                    tracing::warn!(stopped, "server unreachable: attempts bound to their lease were stopped");
                 }
                 if stop_at.changed().await.is_err() {
                     return;

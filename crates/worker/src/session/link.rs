@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt};
 use lockgate_proto::v1::{ServerMessage, Welcome};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
@@ -12,10 +12,10 @@ use tonic::Status;
 use tonic::transport::Endpoint;
 
 use super::backoff::{self, Backoff};
-use super::crew::Crew;
 use super::dial::{ANSWER_WITHIN, Dial, Inbound, Over, late};
 use super::execute::launch;
 use super::lease::{StopAt, stop_after};
+use super::state::SessionState;
 use crate::error::WorkerError;
 
 /// When the server names no rhythm.
@@ -25,14 +25,14 @@ const LOST_AFTER_DEFAULT: Duration = Duration::from_secs(10);
 /// before that stops nothing.
 const HURRY: Duration = Duration::from_secs(1);
 
-pub(crate) struct Link {
-    pub crew: Arc<Crew>,
+pub(crate) struct Connector {
+    pub session_state: Arc<SessionState>,
     pub addresses: Vec<Endpoint>,
     pub dial: Arc<dyn Dial>,
     pub stop_at: watch::Sender<StopAt>,
 }
 
-impl Link {
+impl Connector {
     /// Ends when the crew closes, or when the credential is not accepted: its results would not be either. Any other refusal
     /// ends it only before the first welcome: later on it is more likely a server in the middle of a change, and running
     /// work must not die of that.
@@ -42,8 +42,8 @@ impl Link {
         for endpoint in self.addresses.iter().cycle() {
             let began = Instant::now();
             let over = self.attach(endpoint, &mut known).await;
-            self.crew.close_stream();
-            if self.crew.is_closing() {
+            self.session_state.close_stream();
+            if self.session_state.is_closing() {
                 return Ok(());
             }
             match over {
@@ -65,7 +65,7 @@ impl Link {
     /// Coming back before its lease ends saves what would have to stop then.
     fn longest_wait(&self) -> Duration {
         let lease_lasts = self.stop_at.borrow().is_some_and(|at| Instant::now() < at);
-        if lease_lasts && self.crew.holds_leased() { HURRY } else { backoff::LONGEST }
+        if lease_lasts && self.session_state.holds_leased() { HURRY } else { backoff::LONGEST }
     }
 
     async fn attach(&self, endpoint: &Endpoint, known: &mut bool) -> Over {
@@ -80,13 +80,13 @@ impl Link {
     }
 
     async fn greet(&self, endpoint: &Endpoint) -> Result<(Inbound, Welcome, Instant), Over> {
-        let (mut inbound, greeted_at) = self.dial.open(&self.crew, endpoint).await?;
+        let (mut inbound, greeted_at) = self.dial.open(&self.session_state, endpoint).await?;
         let first = timeout(ANSWER_WITHIN, inbound.next()).await.map_err(|_| late())?.transpose()?;
         let Some(mut message) = first else { return Err(Over::Lost("the server ended the stream".to_owned())) };
         let Some(welcome) = message.welcome.take() else {
             return Err(Over::Lost("the server's first message is no welcome".to_owned()));
         };
-        self.crew.welcomed();
+        self.session_state.welcomed();
         self.take_in(message);
         Ok((inbound, welcome, greeted_at))
     }
@@ -101,12 +101,12 @@ impl Link {
         let stop_after = stop_after(millis_or(welcome.lost_after_ms, LOST_AFTER_DEFAULT));
         let mut beats = interval_at(Instant::now() + beat_every, beat_every);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut unanswered = Unanswered::default();
+        let mut unanswered = UnansweredBeats::default();
         self.stop_at.send_replace(Some(greeted_at + stop_after));
         loop {
             tokio::select! {
                 biased;
-                _ = beats.tick() => self.crew.beat(unanswered.ask(Instant::now())),
+                _ = beats.tick() => self.session_state.beat(unanswered.ask(Instant::now())),
                 message = inbound.next() => match message {
                     Some(Ok(message)) => {
                         if let Some(ack) = message.beat_ack
@@ -128,18 +128,18 @@ impl Link {
     }
 
     fn take_in(&self, message: ServerMessage) {
-        launch(&self.crew, self.crew.receive(message));
+        launch(&self.session_state, self.session_state.receive(message));
     }
 }
 
 /// Beats that wait for their answer, oldest first.
 #[derive(Default)]
-struct Unanswered {
+struct UnansweredBeats {
     last: u64,
     asked: VecDeque<(u64, Instant)>,
 }
 
-impl Unanswered {
+impl UnansweredBeats {
     fn ask(&mut self, at: Instant) -> u64 {
         self.last += 1;
         self.asked.push_back((self.last, at));
@@ -171,7 +171,7 @@ fn millis_or(millis: u32, default: Duration) -> Duration {
 mod tests {
     use std::task::Poll;
 
-    use futures::stream::poll_fn;
+    use futures_util::stream::poll_fn;
     use lockgate_proto::v1::{BeatAck, Hello};
 
     use super::*;
@@ -182,7 +182,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_unanswered_beat_decides() {
         let start = Instant::now();
-        let mut beats = Unanswered::default();
+        let mut beats = UnansweredBeats::default();
         assert_eq!((beats.ask(start), beats.ask(start + Duration::from_secs(3))), (1, 2));
         assert_eq!(beats.answer(1), Some(start));
         assert_eq!(beats.answer(1), None, "a repeated answer is no news");
@@ -192,10 +192,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_waits_to_be_read_is_not_overdue() {
-        let crew = Arc::new(Crew::new(Hello::default(), Registry::default(), None, Vec::new()));
+        let session_state = Arc::new(SessionState::new(Hello::default(), Registry::default(), None, Vec::new()));
         let (stop_at, _stops) = watch::channel(None);
         let dial = Arc::new(Grpc { bearer: Bearer::default() });
-        let link = Link { crew, addresses: Vec::new(), dial, stop_at };
+        let link = Connector { session_state, addresses: Vec::new(), dial, stop_at };
         let beat_every = Duration::from_secs(60);
         // The process sleeps while the answer comes: it wakes up to find both the answer and that time is over.
         let awake_at = Instant::now() + beat_every + ANSWER_WITHIN;

@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lockgate_core::worker::Load;
+use lockgate_contract::Load;
 use tokio::task::spawn_blocking;
 
 use super::adapt::AdaptiveSlots;
-use super::crew::Crew;
 use super::proc_text::{CpuTimes, memory_load};
+use super::state::SessionState;
 
 /// Tells how busy the GPU is, in percent.
 pub(crate) type GpuLoad = Box<dyn FnMut() -> Option<u32> + Send>;
@@ -57,7 +57,7 @@ impl Gauge {
 
 /// Measures for ever, off the tasks that work and beat: on a large machine, or with a slow GPU library, a reading takes
 /// its time, and no beat may wait for it.
-pub(crate) async fn watch(crew: Arc<Crew>, mut gauge: Gauge, adaptive: Option<AdaptiveSlots>) {
+pub(crate) async fn watch(session_state: Arc<SessionState>, mut gauge: Gauge, adaptive: Option<AdaptiveSlots>) {
     loop {
         let reading = spawn_blocking(move || {
             let load = gauge.read();
@@ -66,11 +66,11 @@ pub(crate) async fn watch(crew: Arc<Crew>, mut gauge: Gauge, adaptive: Option<Ad
         // Refused only by a runtime that ends.
         let Ok((again, load)) = reading.await else { return };
         gauge = again;
-        crew.measured(load);
+        session_state.measured(load);
         if let Some(adaptive) = &adaptive {
-            adaptive.look(&crew, load.cpu);
+            adaptive.look(&session_state, load.cpu);
         }
-        crew.beaten().await;
+        session_state.beaten().await;
     }
 }
 

@@ -4,18 +4,18 @@ mod adapt;
 mod attempt;
 mod backoff;
 mod bulkheads;
-mod crew;
 mod dial;
 mod execute;
+mod held;
 mod journal;
 mod journal_file;
 mod lease;
-mod ledger;
 mod link;
 mod load;
 mod outbox;
 mod proc_text;
 mod shutdown;
+mod state;
 #[cfg(test)]
 mod tests;
 mod uplink;
@@ -31,15 +31,15 @@ use tokio::task::JoinSet;
 use tonic::transport::Endpoint;
 
 pub use self::adapt::AdaptiveSlots;
-pub(crate) use self::attempt::Attempt;
+pub(crate) use self::attempt::RunningAttempt;
 pub(crate) use self::bulkheads::{Bulkhead, run_all};
-pub(crate) use self::crew::Crew;
 pub(crate) use self::dial::{Dial, Grpc};
 use self::journal::{Journal, JournalWriter};
 use self::lease::StopAt;
-use self::link::Link;
+use self::link::Connector;
 use self::load::Gauge;
 pub(crate) use self::load::GpuLoad;
+pub(crate) use self::state::SessionState;
 use crate::error::WorkerError;
 use crate::registry::Registry;
 use crate::trace::SpanSink;
@@ -68,11 +68,11 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
         }
         None => (None, None, Vec::new()),
     };
-    let crew = Crew::new(profile, registry, journal, restored).watched_by(spans);
-    let crew = Arc::new(crew.timed(adaptive.is_some_and(|adaptive| adaptive.target_p95.is_some())));
+    let session_state = SessionState::new(profile, registry, journal, restored).watched_by(spans);
+    let session_state = Arc::new(session_state.timed(adaptive.is_some_and(|adaptive| adaptive.target_p95.is_some())));
     let (stop_at, stops) = watch::channel(None);
-    let link = Link { crew: crew.clone(), addresses, dial, stop_at };
-    let watched = load::watch(crew, Gauge::new(gpu_load), adaptive);
+    let link = Connector { session_state: session_state.clone(), addresses, dial, stop_at };
+    let watched = load::watch(session_state, Gauge::new(gpu_load), adaptive);
     let ended = attend(link, stops, watched, drain_timeout, shutdown).await;
     if let Some(writer) = writer {
         close(writer).await;
@@ -81,16 +81,16 @@ pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Res
 }
 
 async fn attend(
-    link: Link,
+    link: Connector,
     stops: watch::Receiver<StopAt>,
     watched: impl Future<Output = ()> + Send + 'static,
     drain_timeout: Duration,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), WorkerError> {
-    let crew = &link.crew.clone();
-    let _last = LastOut(crew.clone());
+    let session_state = &link.session_state.clone();
+    let _last = LastOut(session_state.clone());
     let mut watchers = JoinSet::new();
-    watchers.spawn(lease::watch(crew.clone(), stops));
+    watchers.spawn(lease::watch(session_state.clone(), stops));
     watchers.spawn(watched);
     let mut links = JoinSet::new();
     links.spawn(link.keep());
@@ -99,18 +99,18 @@ async fn attend(
         biased;
         ended = links.join_next() => return shutdown::ending(ended),
         () = &mut shutdown => {}
-        () = crew.told_to_leave() => {
+        () = session_state.told_to_leave() => {
             // There is no hurry: what runs may finish, however long it takes, unless the process is told to stop too.
-            crew.begin_drain();
+            session_state.begin_drain();
             tokio::select! {
                 biased;
                 ended = links.join_next() => return shutdown::ending(ended),
                 () = &mut shutdown => {}
-                () = crew.all_idle() => {}
+                () = session_state.all_idle() => {}
             }
         }
     }
-    shutdown::drain(crew, &mut links, drain_timeout).await
+    shutdown::drain(session_state, &mut links, drain_timeout).await
 }
 
 async fn close(writer: JournalWriter) {
@@ -119,8 +119,8 @@ async fn close(writer: JournalWriter) {
     }
 }
 
-/// Dropping a worker must leave neither handlers that nobody reports on nor a stream that nobody listens to.
-struct LastOut(Arc<Crew>);
+/// Dropping a worker must leave neither handlers without a reporter nor a stream without a reader.
+struct LastOut(Arc<SessionState>);
 
 impl Drop for LastOut {
     fn drop(&mut self) {

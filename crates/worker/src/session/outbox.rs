@@ -1,6 +1,6 @@
 //! What waits to be sent, and how it becomes one message.
 //!
-//! Starts and results are kept as tokens and looked up in the [`Ledger`] when they are sent: an attempt stopped or
+//! Starts and results are kept as tokens and looked up in the [`HeldAttempts`] when they are sent: an attempt stopped or
 //! acknowledged meanwhile drops out by itself, and a start whose result is already there is never sent.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use lockgate_proto::v1::{Beat, LogReport, ProgressReport, WorkerMessage};
 use tokio::time::Instant;
 
-use super::ledger::Ledger;
+use super::held::HeldAttempts;
 
 /// Results in one message stop here, so that a message stays far below the server's 32 MiB.
 const RESULT_BYTES_PER_MESSAGE: usize = 4 << 20;
@@ -78,59 +78,59 @@ impl Outbox {
 
     /// Starts anew on a fresh stream: what the last one may have swallowed is said again. Logs and progress are not, they
     /// are worth less than the doubt.
-    pub(crate) fn rewind(&mut self, ledger: &Ledger, draining: bool) {
+    pub(crate) fn rewind(&mut self, held: &HeldAttempts, draining: bool) {
         self.beat = None;
         self.draining = draining;
         // The inventory of the greeting has told it.
         self.let_go.clear();
-        self.starts = ledger.all_going().filter(|a| a.started_at_ms().is_some()).map(|a| a.token().to_owned()).collect();
-        self.results = ledger.all_reports().map(|report| report.token.clone()).collect();
+        self.starts = held.all_going().filter(|a| a.started_at_ms().is_some()).map(|a| a.token().to_owned()).collect();
+        self.results = held.all_reports().map(|report| report.token.clone()).collect();
     }
 
     /// Everything that waits, as one message; none when nothing does.
-    pub(crate) fn next_message(&mut self, ledger: &mut Ledger) -> Option<WorkerMessage> {
+    pub(crate) fn next_message(&mut self, held: &mut HeldAttempts) -> Option<WorkerMessage> {
         let (draining, let_go) = (std::mem::take(&mut self.draining), std::mem::take(&mut self.let_go));
         let mut message = WorkerMessage { draining, let_go, ..WorkerMessage::default() };
-        self.fill_starts(&mut message, ledger);
-        self.fill_results(&mut message, ledger);
-        self.fill_logs(&mut message, ledger);
-        message.progress = std::mem::take(&mut self.progress).into_values().filter(|p| ledger.is_held(&p.token)).collect();
+        self.fill_starts(&mut message, held);
+        self.fill_results(&mut message, held);
+        self.fill_logs(&mut message, held);
+        message.progress = std::mem::take(&mut self.progress).into_values().filter(|p| held.is_held(&p.token)).collect();
         message.beat = self.beat.take();
         if let Some(beat) = &mut message.beat {
-            (beat.highest_assignment, beat.inventory) = (ledger.highest(), ledger.inventory());
+            (beat.highest_assignment, beat.inventory) = (held.highest(), held.inventory());
         }
         (message != WorkerMessage::default()).then_some(message)
     }
 
-    fn fill_starts(&mut self, message: &mut WorkerMessage, ledger: &Ledger) {
+    fn fill_starts(&mut self, message: &mut WorkerMessage, held: &HeldAttempts) {
         let going = |token: String| {
-            let job_id = ledger.going(&token)?.assignment.job_id.clone();
+            let job_id = held.going(&token)?.assignment.job_id.clone();
             Some(lockgate_proto::v1::Start { job_id, token })
         };
         message.starts = self.starts.drain(..).filter_map(going).collect();
     }
 
-    fn fill_results(&mut self, message: &mut WorkerMessage, ledger: &mut Ledger) {
+    fn fill_results(&mut self, message: &mut WorkerMessage, held: &mut HeldAttempts) {
         let now = Instant::now();
         let mut bytes = 0;
         while bytes < RESULT_BYTES_PER_MESSAGE
             && let Some(token) = self.results.pop_front()
         {
-            if let Some(report) = ledger.report_sent(&token, now) {
+            if let Some(report) = held.report_sent(&token, now) {
                 bytes += prost::Message::encoded_len(report);
                 message.results.push(report.clone());
             }
         }
     }
 
-    fn fill_logs(&mut self, message: &mut WorkerMessage, ledger: &Ledger) {
+    fn fill_logs(&mut self, message: &mut WorkerMessage, held: &HeldAttempts) {
         let mut bytes = 0;
         while bytes < LOG_BYTES_PER_MESSAGE
             && let Some(log) = self.logs.pop_front()
         {
             bytes += weight(&log);
             self.log_bytes -= weight(&log);
-            if ledger.is_held(&log.token) {
+            if held.is_held(&log.token) {
                 message.logs.push(log);
             }
         }
@@ -149,11 +149,12 @@ mod tests {
     use lockgate_proto::v1::{Assignment, Result as Report};
 
     use super::*;
-    use crate::session::attempt::Attempt;
+    use crate::session::attempt::RunningAttempt;
 
-    fn held(ledger: &mut Ledger, token: &str) -> Arc<Attempt> {
-        let attempt = Arc::new(Attempt::new(Assignment { number: 1, token: token.to_owned(), ..Assignment::default() }));
-        assert!(ledger.take(&attempt));
+    fn hold(held: &mut HeldAttempts, token: &str) -> Arc<RunningAttempt> {
+        let attempt =
+            Arc::new(RunningAttempt::new(Assignment { number: 1, token: token.to_owned(), ..Assignment::default() }));
+        assert!(held.take(&attempt));
         attempt.start();
         attempt
     }
@@ -164,63 +165,63 @@ mod tests {
 
     #[test]
     fn a_start_whose_result_is_there_is_not_sent() {
-        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
-        let done = held(&mut ledger, "done");
-        held(&mut ledger, "going");
+        let (mut held, mut outbox) = (HeldAttempts::default(), Outbox::default());
+        let done = hold(&mut held, "done");
+        hold(&mut held, "going");
         outbox.push_start("done".to_owned());
         outbox.push_start("going".to_owned());
-        ledger.finish(&done, Report { token: "done".to_owned(), ..Report::default() });
+        held.finish(&done, Report { token: "done".to_owned(), ..Report::default() });
         outbox.push_result("done".to_owned());
-        let message = outbox.next_message(&mut ledger).unwrap();
+        let message = outbox.next_message(&mut held).unwrap();
         assert_eq!(message.starts.iter().map(|s| &*s.token).collect::<Vec<_>>(), ["going"]);
         assert_eq!(message.results.len(), 1);
-        assert!(outbox.next_message(&mut ledger).is_none());
+        assert!(outbox.next_message(&mut held).is_none());
     }
 
     #[test]
     fn nothing_but_its_end_is_said_of_a_stopped_attempt() {
-        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
-        held(&mut ledger, "a");
+        let (mut held, mut outbox) = (HeldAttempts::default(), Outbox::default());
+        hold(&mut held, "a");
         outbox.push_start("a".to_owned());
         outbox.push_log(line("a", "hello"));
         outbox.push_progress(ProgressReport { token: "a".to_owned(), ..ProgressReport::default() });
-        ledger.stop("a");
-        assert!(outbox.next_message(&mut ledger).is_none());
+        held.stop("a");
+        assert!(outbox.next_message(&mut held).is_none());
         outbox.push_let_go("a".to_owned());
-        let said = outbox.next_message(&mut ledger);
+        let said = outbox.next_message(&mut held);
         assert_eq!(said, Some(WorkerMessage { let_go: vec!["a".to_owned()], ..WorkerMessage::default() }));
     }
 
     #[test]
     fn a_flood_of_log_lines_is_bounded_and_says_so() {
-        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
-        held(&mut ledger, "a");
+        let (mut held, mut outbox) = (HeldAttempts::default(), Outbox::default());
+        hold(&mut held, "a");
         for _ in 0..2_000 {
             outbox.push_log(line("a", &"x".repeat(2 * LOG_LINE_BYTES_MAX)));
         }
         let mut sent = 0;
-        while let Some(message) = outbox.next_message(&mut ledger) {
+        while let Some(message) = outbox.next_message(&mut held) {
             sent += message.logs.len();
             assert!(message.logs.iter().all(|log| log.line.len() <= LOG_LINE_BYTES_MAX));
         }
         assert!(sent < 1_000);
         outbox.push_log(line("a", "after"));
-        let said = outbox.next_message(&mut ledger).unwrap().logs.remove(0).line;
+        let said = outbox.next_message(&mut held).unwrap().logs.remove(0).line;
         assert_eq!(said, format!("[{} log lines of this worker were dropped here] after", 2_000 - sent));
     }
 
     #[test]
     fn large_results_are_spread_over_messages() {
-        let (mut ledger, mut outbox) = (Ledger::default(), Outbox::default());
+        let (mut held, mut outbox) = (HeldAttempts::default(), Outbox::default());
         for n in 0..10 {
             let token = format!("t{n}");
             let result_json = bytes::Bytes::from(vec![b'x'; 1 << 20]);
             let outcome =
                 lockgate_proto::v1::result::Outcome::Succeeded(lockgate_proto::v1::result::Succeeded { result_json });
-            ledger.restore(Report { token: token.clone(), outcome: Some(outcome), ..Report::default() });
+            held.restore(Report { token: token.clone(), outcome: Some(outcome), ..Report::default() });
             outbox.push_result(token);
         }
-        let sizes: Vec<_> = std::iter::from_fn(|| outbox.next_message(&mut ledger)).map(|m| m.results.len()).collect();
+        let sizes: Vec<_> = std::iter::from_fn(|| outbox.next_message(&mut held)).map(|m| m.results.len()).collect();
         assert_eq!(sizes, [4, 4, 2]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 
-use super::crew::Crew;
+use super::state::SessionState;
 use crate::error::WorkerError;
 
 /// How long an aborted handler may take to reach its next await point.
@@ -19,26 +19,30 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 type Links = JoinSet<Result<(), WorkerError>>;
 
 /// Takes no more work, lets running attempts finish, gives the rest back, and leaves when the server has every result.
-pub(crate) async fn drain(crew: &Arc<Crew>, links: &mut Links, drain_timeout: Duration) -> Result<(), WorkerError> {
+pub(crate) async fn drain(
+    session_state: &Arc<SessionState>,
+    links: &mut Links,
+    drain_timeout: Duration,
+) -> Result<(), WorkerError> {
     tracing::info!(?drain_timeout, "draining");
-    crew.begin_drain();
-    if timeout(drain_timeout, crew.all_idle()).await.is_err() {
-        give_back(crew).await;
+    session_state.begin_drain();
+    if timeout(drain_timeout, session_state.all_idle()).await.is_err() {
+        give_back(session_state).await;
     }
-    if timeout(DISMISSED_WITHIN, crew.dismissed()).await.is_err() {
-        tracing::warn!(results = crew.unacknowledged(), "leaving without the server's leave");
+    if timeout(DISMISSED_WITHIN, session_state.dismissed()).await.is_err() {
+        tracing::warn!(results = session_state.unacknowledged(), "worker stops with unacknowledged results");
     }
-    crew.close();
+    session_state.close();
     match timeout(CLOSED_WITHIN, links.join_next()).await {
         Ok(ended) => ending(ended),
         Err(_) => Ok(()),
     }
 }
 
-async fn give_back(crew: &Crew) {
-    crew.abort_all();
-    if timeout(ABORT_WITHIN, crew.all_idle()).await.is_err() {
-        let stuck = crew.write_off();
+async fn give_back(session_state: &SessionState) {
+    session_state.abort_all();
+    if timeout(ABORT_WITHIN, session_state.all_idle()).await.is_err() {
+        let stuck = session_state.write_off();
         tracing::warn!(stuck, "handlers that never wait were reported as interrupted while they still run");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::StreamExt;
+use futures_util::StreamExt;
 use lockgate_proto::v1::result::Outcome;
 use lockgate_proto::v1::{Assignment, BeatAck, Hello, ResultAck, ServerMessage, Welcome, WorkerMessage};
 use tokio::sync::Notify;
@@ -19,7 +19,7 @@ use super::dial::{Dial, Inbound, Over};
 use super::lease::stop_after;
 use super::outbox::LOG_LINE_BYTES_MAX;
 use super::uplink::Uplink;
-use super::{Crew, Setup, run};
+use super::{SessionState, Setup, run};
 use crate::context::Context;
 use crate::registry::{LeaseLoss, Registry, Route};
 
@@ -36,13 +36,13 @@ struct Servers {
 
 #[async_trait]
 impl Dial for Servers {
-    async fn open(&self, crew: &Arc<Crew>, _: &Endpoint) -> Result<(Inbound, Instant), Over> {
+    async fn open(&self, session_state: &Arc<SessionState>, _: &Endpoint) -> Result<(Inbound, Instant), Over> {
         if self.away.load(Ordering::Relaxed) {
             self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(Over::Lost("nobody is there".to_owned()));
         }
         let heard_at = Instant::now();
-        let uplink = Uplink::new(crew.clone(), crew.open_stream());
+        let uplink = Uplink::new(session_state.clone(), session_state.open_stream());
         let (outgoing, answers) = unbounded_channel();
         let line = Line { hello: Hello::default(), uplink, outgoing, heard_at };
         self.arrivals.send(line).map_err(|_| Over::Lost("the test is over".to_owned()))?;

@@ -4,14 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use futures_util::Stream;
 use lockgate_proto::v1::WorkerMessage;
-use tokio_stream::Stream;
 
-use super::crew::Crew;
+use super::state::SessionState;
 
 /// Where the current stream stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum StreamPhase {
     #[default]
     Away,
     /// Hello is the next message.
@@ -23,13 +23,13 @@ pub(crate) enum Phase {
 
 /// Yields the messages of one stream. Ends when its stream is over, so that no two streams can speak for one session.
 pub(crate) struct Uplink {
-    crew: Arc<Crew>,
+    session_state: Arc<SessionState>,
     stream: u64,
 }
 
 impl Uplink {
-    pub(crate) fn new(crew: Arc<Crew>, stream: u64) -> Self {
-        Self { crew, stream }
+    pub(crate) fn new(session_state: Arc<SessionState>, stream: u64) -> Self {
+        Self { session_state, stream }
     }
 }
 
@@ -37,6 +37,6 @@ impl Stream for Uplink {
     type Item = WorkerMessage;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<WorkerMessage>> {
-        self.crew.poll_outgoing(self.stream, cx)
+        self.session_state.poll_outgoing(self.stream, cx)
     }
 }

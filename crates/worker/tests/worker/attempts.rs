@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lockgate_core::limits::ERROR_BYTES_MAX;
+use lockgate_contract::limits::ERROR_BYTES_MAX;
 use lockgate_proto::v1::Assignment;
 use lockgate_proto::v1::result::Outcome;
 use lockgate_worker::{Context, JobError, LeaseLoss, Payload, Worker};

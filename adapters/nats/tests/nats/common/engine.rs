@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use lockgate_nats::{Answer, Ingress, Submission};
+use lockgate_nats::{Ingress, IngressAnswer, Submission};
 use lockgate_proto::v1;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -76,15 +76,15 @@ impl FakeEngine {
 }
 
 /// The topic "bad" is refused job by job, "poison" with its whole message; a job of the id "later" is never taken.
-fn submit(state: &mut State, submission: Submission) -> Answer<v1::SubmitJobsResponse> {
+fn submit(state: &mut State, submission: Submission) -> IngressAnswer<v1::SubmitJobsResponse> {
     use v1::submit_jobs_response::Item;
     use v1::submit_jobs_response::item::Item::{Error, Job};
 
     if submission.request.jobs.iter().any(|job| job.topic == "poison") {
-        return Answer::Refused("this is poison".into());
+        return IngressAnswer::Refused("this is poison".into());
     }
     if submission.request.jobs.iter().any(|job| job.job_id == "later") {
-        return Answer::Later("there is no room for it".into());
+        return IngressAnswer::Later("there is no room for it".into());
     }
     state.callers.push(format!("{}/{}", submission.caller.tenant, submission.caller.actor));
     let mut item = |job: v1::NewJob| {
@@ -101,22 +101,22 @@ fn submit(state: &mut State, submission: Submission) -> Answer<v1::SubmitJobsRes
         Job(v1::SubmitJobResponse { job_id, existing: *times > 1, ..v1::SubmitJobResponse::default() })
     };
     let jobs = submission.request.jobs.into_iter().map(|job| Item { item: Some(item(job)) }).collect();
-    Answer::Done(v1::SubmitJobsResponse { jobs })
+    IngressAnswer::Done(v1::SubmitJobsResponse { jobs })
 }
 
 #[async_trait]
 impl Ingress for FakeEngine {
-    async fn submit(&self, submissions: Vec<Submission>) -> Vec<Answer<v1::SubmitJobsResponse>> {
+    async fn submit(&self, submissions: Vec<Submission>) -> Vec<IngressAnswer<v1::SubmitJobsResponse>> {
         if !self.enter().await {
-            return submissions.iter().map(|_| Answer::Later("the store is away".into())).collect();
+            return submissions.iter().map(|_| IngressAnswer::Later("the store is away".into())).collect();
         }
         let mut state = self.state.lock();
         submissions.into_iter().map(|submission| submit(&mut state, submission)).collect()
     }
 
-    async fn report(&self, reports: Vec<v1::WorkerMessage>) -> Vec<Answer<v1::ServerMessage>> {
+    async fn report(&self, reports: Vec<v1::WorkerMessage>) -> Vec<IngressAnswer<v1::ServerMessage>> {
         if !self.enter().await {
-            return reports.iter().map(|_| Answer::Later("the store is away".into())).collect();
+            return reports.iter().map(|_| IngressAnswer::Later("the store is away".into())).collect();
         }
         let mut state = self.state.lock();
         let mut ack = |result: v1::Result| {
@@ -126,7 +126,7 @@ impl Ingress for FakeEngine {
         };
         let mut answer = |report: v1::WorkerMessage| {
             let acks = report.results.into_iter().map(&mut ack).collect();
-            Answer::Done(v1::ServerMessage { acks, ..v1::ServerMessage::default() })
+            IngressAnswer::Done(v1::ServerMessage { acks, ..v1::ServerMessage::default() })
         };
         reports.into_iter().map(&mut answer).collect()
     }

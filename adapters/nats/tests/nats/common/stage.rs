@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::jetstream::{self, consumer, stream};
 use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
-use lockgate_nats::{Doors, Guard, MemoryGuard, Served, Terms, Transport};
+use lockgate_nats::{DeliveryTerms, DuplicateGuard, IngressSubjects, MemoryGuard, Served, Transport};
 use lockgate_proto::v1;
 use lockgate_testbed::Nats;
 use prost::Message;
@@ -22,34 +22,34 @@ pub(crate) const ADDRESS: &str = "here";
 pub(crate) struct Stage {
     pub(crate) nats: Nats,
     pub(crate) engine: Arc<FakeEngine>,
-    pub(crate) terms: Terms,
+    pub(crate) terms: DeliveryTerms,
     /// A sender.
     pub(crate) client: Client,
 }
 
 impl Stage {
-    pub(crate) async fn new(engine: Arc<FakeEngine>, terms: Terms) -> Self {
+    pub(crate) async fn new(engine: Arc<FakeEngine>, terms: DeliveryTerms) -> Self {
         let nats = server();
         let client = async_nats::connect(nats.url()).await.expect("NATS answers");
         Self { nats, engine, terms, client }
     }
 
     /// One more process, which knows nothing of the others.
-    pub(crate) async fn open(&self) -> Doors {
+    pub(crate) async fn open(&self) -> IngressSubjects {
         self.open_with(Arc::new(MemoryGuard::default())).await
     }
 
-    pub(crate) async fn open_with(&self, guard: Arc<dyn Guard>) -> Doors {
-        let doors = self.open_without_server(guard).await;
+    pub(crate) async fn open_with(&self, guard: Arc<dyn DuplicateGuard>) -> IngressSubjects {
+        let subjects = self.open_without_server(guard).await;
         self.has_streams().await;
-        doors
+        subjects
     }
 
-    pub(crate) async fn open_without_server(&self, guard: Arc<dyn Guard>) -> Doors {
+    pub(crate) async fn open_without_server(&self, guard: Arc<dyn DuplicateGuard>) -> IngressSubjects {
         let transport = Transport::connect(&options(&self.nats), entropy()).await.expect("the options are fine");
         let engine: Arc<FakeEngine> = Arc::clone(&self.engine);
         let served = Served { submits: true, results: Some(ADDRESS.to_owned()) };
-        Doors::open(Arc::new(transport), self.terms, served, engine, guard).await.expect("the doors open")
+        IngressSubjects::open(Arc::new(transport), self.terms, served, engine, guard).await.expect("the doors open")
     }
 
     /// Doors open before their streams are there.

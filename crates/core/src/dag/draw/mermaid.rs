@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::super::{Dag, NodeIx, NodeState, Work};
+use super::super::{Dag, NodeIx, NodeState, NodeWork};
 use super::{colours, escaped, kind};
 
 impl Dag {
@@ -14,10 +14,10 @@ impl Dag {
         for (at, node) in (0..).zip(&self.nodes) {
             let label = format!("{}<br/><small>{}</small>", escaped(&node.name), escaped(&kind(node)));
             let (open, close) = match &node.work {
-                Work::Job(_) => ("[", "]"),
-                Work::Approval(_) => ("{{", "}}"),
-                Work::Delay(_) => ("([", "])"),
-                Work::Dag(_) => ("[[", "]]"),
+                NodeWork::Job(_) => ("[", "]"),
+                NodeWork::Approval(_) => ("{{", "}}"),
+                NodeWork::Delay(_) => ("([", "])"),
+                NodeWork::Dag(_) => ("[[", "]]"),
             };
             let state = state(at);
             seen.extend(state);

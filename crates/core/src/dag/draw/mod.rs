@@ -4,16 +4,16 @@ mod layout;
 mod mermaid;
 mod svg;
 
-use super::{Node, NodeState, Work};
+use super::{Node, NodeState, NodeWork};
 
 /// What a node does, in a word or two.
 fn kind(node: &Node) -> String {
     let each = if node.for_each.is_some() { " for each" } else { "" };
     match &node.work {
-        Work::Job(job) => format!("{}{each}", job.topic),
-        Work::Approval(_) => "approval".to_owned(),
-        Work::Delay(_) => "delay".to_owned(),
-        Work::Dag(dag) => format!("dag {}{each}", dag.dag),
+        NodeWork::Job(job) => format!("{}{each}", job.topic),
+        NodeWork::Approval(_) => "approval".to_owned(),
+        NodeWork::Delay(_) => "delay".to_owned(),
+        NodeWork::Dag(dag) => format!("dag {}{each}", dag.dag),
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::template::Found;
+use super::super::template::TemplateUses;
 use super::super::{Compensation, JobTemplate, Template, keys};
 use super::named;
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Entry, Node as Yaml, Value};
+use crate::config::yaml::{self, YamlEntry, YamlNode as Yaml, YamlValue};
 use crate::ids::{JobId, Topic};
 use crate::lane::Priority;
 use crate::limits::{ATTEMPTS_MAX, SPAN_MS_MAX};
-use crate::request::{Caller, Gate, JobRequest, Json, NewJob};
+use crate::request::{ApprovalGate, Caller, JobRequest, Json, NewJob};
 use crate::verdict::ApprovalTerms;
 
 const APPROVERS_MAX: u32 = 100;
@@ -20,7 +20,7 @@ const MEMOISE_MS: u64 = 7 * 24 * 3600 * 1000;
 /// In the place of a value that is known only in a run: it breaks no rule.
 const SOME_VALUE: &str = "x";
 
-pub(super) fn template(fields: Fields<'_>, found: &mut Found, report: &mut Report) -> Option<JobTemplate> {
+pub(super) fn template(fields: Fields<'_>, found: &mut TemplateUses, report: &mut ConfigReport) -> Option<JobTemplate> {
     let common = Common::read(fields, found, report);
     let priorities = Priority::ALL.map(|priority| (priority.as_str(), priority));
     let priority = fields.get("priority").and_then(|node| read::choice(node, "priority", &priorities, report));
@@ -53,7 +53,7 @@ pub(super) fn template(fields: Fields<'_>, found: &mut Found, report: &mut Repor
 }
 
 /// `true`, or a map that says for how long.
-fn memoise(fields: Fields<'_>, report: &mut Report) -> Option<u64> {
+fn memoise(fields: Fields<'_>, report: &mut ConfigReport) -> Option<u64> {
     let node = fields.get("memoise")?;
     if fields.get("approval").is_some() {
         report
@@ -62,14 +62,14 @@ fn memoise(fields: Fields<'_>, report: &mut Report) -> Option<u64> {
     if fields.get("compensation").is_some() {
         report.refuse(node.at, "memoise does not fit a node with compensation: what was undone would stand for later work");
     }
-    if let Value::Scalar { .. } = node.value {
+    if let YamlValue::Scalar { .. } = node.value {
         return read::truth(node, "memoise", report)?.then_some(MEMOISE_MS);
     }
     let fields = Fields::of(node, &keys::MEMOISE, report)?;
     fields.need("for", report).and_then(|node| read::span(node, "for", 1..=SPAN_MS_MAX, report))
 }
 
-pub(super) fn compensation(node: &Yaml, found: &mut Found, report: &mut Report) -> Option<Compensation> {
+pub(super) fn compensation(node: &Yaml, found: &mut TemplateUses, report: &mut ConfigReport) -> Option<Compensation> {
     let fields = Fields::of(node, &keys::COMPENSATION, report)?;
     fields.need("topic", report);
     let common = Common::read(fields, found, report);
@@ -87,13 +87,13 @@ pub(super) fn compensation(node: &Yaml, found: &mut Found, report: &mut Report) 
     })
 }
 
-pub(super) fn gate(node: &Yaml, only: bool, report: &mut Report) -> Option<Gate> {
+pub(super) fn gate(node: &Yaml, only: bool, report: &mut ConfigReport) -> Option<ApprovalGate> {
     let fields = Fields::of(node, &keys::APPROVAL, report)?;
     let reason = fields.need("reason", report).and_then(|node| read::text(node, "reason", report));
     let approvers = fields.get("approvers").and_then(|node| read::count(node, "approvers", APPROVERS_MAX, report));
     let expires = fields.get("expires").and_then(|node| read::span(node, "expires", 1..=SPAN_MS_MAX, report));
     let terms = ApprovalTerms { approvers: approvers.unwrap_or(1), request_expiry_ms: expires, valid_for_ms: None };
-    Some(Gate { reason: reason?.into(), terms, only })
+    Some(ApprovalGate { reason: reason?.into(), terms, only })
 }
 
 /// What a job has, be it for doing or for undoing.
@@ -107,7 +107,7 @@ struct Common {
 }
 
 impl Common {
-    fn read(fields: Fields<'_>, found: &mut Found, report: &mut Report) -> Self {
+    fn read(fields: Fields<'_>, found: &mut TemplateUses, report: &mut ConfigReport) -> Self {
         let topic = fields.get("topic").and_then(|node| named(node, "topic", report));
         let payload = fields.get("payload").map(|node| {
             yaml::check_numbers(node, "payload", report);
@@ -146,14 +146,14 @@ fn constant_text(template: &Template) -> String {
 }
 
 /// Holds what is known against the rules for every job, so that a run does not have to find out.
-fn check(new: NewJob, fields: Fields<'_>, report: &mut Report) {
+fn check(new: NewJob, fields: Fields<'_>, report: &mut ConfigReport) {
     let checked = JobRequest::check(new, &Caller::new(SOME_VALUE, SOME_VALUE), || JobId::from(SOME_VALUE));
     for error in checked.err().unwrap_or_default() {
         report.refuse(fields.place(&error.field).unwrap_or(fields.at), error.to_string());
     }
 }
 
-fn timeout(fields: Fields<'_>, report: &mut Report) -> Option<u64> {
+fn timeout(fields: Fields<'_>, report: &mut ConfigReport) -> Option<u64> {
     if let (Some(_), Some(at)) = (fields.place("timeout"), fields.place("timeout_ms")) {
         report.refuse(at, "timeout and timeout_ms say the same; remove one");
     }
@@ -162,16 +162,16 @@ fn timeout(fields: Fields<'_>, report: &mut Report) -> Option<u64> {
     span.or(millis)
 }
 
-fn names(node: &Yaml, key: &str, report: &mut Report) -> BTreeSet<String> {
+fn names(node: &Yaml, key: &str, report: &mut ConfigReport) -> BTreeSet<String> {
     let texts = read::texts(node, key, report).unwrap_or_default();
     read::distinct(&texts, key, report);
     texts.into_iter().map(|(text, _)| text.to_owned()).collect()
 }
 
 /// Texts by name, each of which may have holes.
-fn templates(node: &Yaml, key: &str, found: &mut Found, report: &mut Report) -> BTreeMap<String, Template> {
+fn templates(node: &Yaml, key: &str, found: &mut TemplateUses, report: &mut ConfigReport) -> BTreeMap<String, Template> {
     let entries = read::some_entries(node, key, report).unwrap_or_default();
-    let mut read = |entry: &Entry| {
+    let mut read = |entry: &YamlEntry| {
         let name = format!("{key} entry {:?}", entry.key);
         read::text(&entry.value, &name, report)?;
         Some((entry.key.clone(), Template::read(&entry.value, &name, found)))

@@ -6,11 +6,11 @@ mod param;
 mod references;
 mod wiring;
 
-use super::template::Found;
+use super::template::TemplateUses;
 use super::{Dag, NODES_MAX, Template, keys};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Node as Yaml};
-use crate::config::{ConfigError, Report, snapshot};
+use crate::config::yaml::{self, YamlNode as Yaml};
+use crate::config::{ConfigError, ConfigReport, snapshot};
 use crate::limits::SPAN_MS_MAX;
 
 /// The only version of the language so far.
@@ -23,15 +23,15 @@ pub(super) const AT_ONCE_MAX: u32 = 1_000_000;
 impl Dag {
     /// Reads a definition. `file` is the name that errors show.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        Self::read(text, Report::new(file))
+        Self::read(text, ConfigReport::new(file))
     }
 
     /// A text that was taken before, perhaps by an earlier version that minded less.
     pub fn load_stored(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        Self::read(text, Report::of_stored(file))
+        Self::read(text, ConfigReport::of_stored(file))
     }
 
-    fn read(text: &str, mut report: Report) -> Result<Self, Vec<ConfigError>> {
+    fn read(text: &str, mut report: ConfigReport) -> Result<Self, Vec<ConfigError>> {
         let root = yaml::parse_within(TEXT_BYTES_MAX, text, &mut report);
         let dag = root.and_then(|root| read_dag(&root, text, &mut report));
         match dag {
@@ -41,7 +41,7 @@ impl Dag {
     }
 }
 
-fn read_dag(root: &Yaml, text: &str, report: &mut Report) -> Option<Dag> {
+fn read_dag(root: &Yaml, text: &str, report: &mut ConfigReport) -> Option<Dag> {
     let fields = Fields::of(root, &keys::FILE, report)?;
     if let Some(node) = fields.need("version", report) {
         read::whole(node, "version", VERSION..=VERSION, report);
@@ -51,7 +51,7 @@ fn read_dag(root: &Yaml, text: &str, report: &mut Report) -> Option<Dag> {
     let params = fields.get("params").map(|node| param::read_all(node, report)).unwrap_or_default();
     let at_once = fields.get("max_parallelism");
     let timeout = fields.get("timeout").and_then(|node| read::span(node, "timeout", 1..=SPAN_MS_MAX, report));
-    let mut found = Found::default();
+    let mut found = TemplateUses::default();
     let output = fields.get("output").map(|node| {
         yaml::check_numbers(node, "output", report);
         Template::read(node, "output", &mut found)
@@ -79,6 +79,6 @@ fn read_dag(root: &Yaml, text: &str, report: &mut Report) -> Option<Dag> {
 }
 
 /// A text that may be a name.
-fn named<'a>(node: &'a Yaml, key: &str, report: &mut Report) -> Option<&'a str> {
+fn named<'a>(node: &'a Yaml, key: &str, report: &mut ConfigReport) -> Option<&'a str> {
     read::text(node, key, report).and_then(|text| read::name(text, key, node.at, report))
 }

@@ -6,30 +6,32 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::super::params::kind_of;
-use super::super::template::Found;
-use super::super::{Delay, Expression, ForEach, ITEMS_MAX, Join, MinSuccess, Node, OnFail, SubDag, Template, Work, keys};
+use super::super::template::TemplateUses;
+use super::super::{
+    Delay, Expression, ForEach, ITEMS_MAX, Join, MinSuccess, Node, NodeWork, OnFail, SubDag, Template, keys,
+};
 use super::{AT_ONCE_MAX, job, named};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Entry, Node as Yaml, Value};
-use crate::config::{Place, Report};
+use crate::config::yaml::{self, YamlEntry, YamlNode as Yaml, YamlValue};
+use crate::config::{ConfigReport, SourcePosition};
 use crate::limits::SPAN_MS_MAX;
 
 /// A node, and what has to be held against the others.
 pub(super) struct Draft<'a> {
     pub(super) name: &'a str,
-    pub(super) at: Place,
-    pub(super) needs: Vec<(&'a str, Place)>,
+    pub(super) at: SourcePosition,
+    pub(super) needs: Vec<(&'a str, SourcePosition)>,
     /// What its expressions use, by when they are evaluated.
-    pub(super) start: Found,
-    pub(super) body: Found,
-    pub(super) undo: Found,
+    pub(super) start: TemplateUses,
+    pub(super) body: TemplateUses,
+    pub(super) undo: TemplateUses,
     /// Without edges; absent if it could not be read.
     pub(super) node: Option<Node>,
 }
 
 /// `dag` is the name of the whole.
-pub(super) fn read<'a>(entry: &'a Entry, dag: Option<&str>, report: &mut Report) -> Draft<'a> {
-    let [start, body, undo] = [(); 3].map(|()| Found::default());
+pub(super) fn read<'a>(entry: &'a YamlEntry, dag: Option<&str>, report: &mut ConfigReport) -> Draft<'a> {
+    let [start, body, undo] = [(); 3].map(|()| TemplateUses::default());
     let mut draft = Draft { name: &entry.key, at: entry.at, needs: Vec::new(), start, body, undo, node: None };
     read::name(&entry.key, "node", entry.at, report);
     let Some(fields) = Fields::of(&entry.value, &keys::NODE, report) else { return draft };
@@ -38,7 +40,7 @@ pub(super) fn read<'a>(entry: &'a Entry, dag: Option<&str>, report: &mut Report)
     draft
 }
 
-fn read_node(fields: Fields<'_>, dag: Option<&str>, draft: &mut Draft<'_>, report: &mut Report) -> Option<Node> {
+fn read_node(fields: Fields<'_>, dag: Option<&str>, draft: &mut Draft<'_>, report: &mut ConfigReport) -> Option<Node> {
     let kind = kind(fields, draft, report)?;
     let (joins, reactions) = (Join::ALL.map(|join| (join.as_str(), join)), OnFail::ALL.map(|way| (way.as_str(), way)));
     let join = fields.get("join").and_then(|node| read::choice(node, "join", &joins, report));
@@ -49,10 +51,10 @@ fn read_node(fields: Fields<'_>, dag: Option<&str>, draft: &mut Draft<'_>, repor
     let when = expression(fields, "when", draft.name, &mut draft.start, report);
     let for_each = for_each(fields, draft.name, &mut draft.start, report);
     let work = match kind {
-        "topic" => Work::Job(Box::new(job::template(fields, &mut draft.body, report)?)),
-        "approval" => Work::Approval(job::gate(fields.get("approval")?, true, report)?),
-        "dag" => Work::Dag(sub_dag(fields, dag, &mut draft.body, report)?),
-        _ => Work::Delay(delay(fields, draft.name, &mut draft.body, report)?),
+        "topic" => NodeWork::Job(Box::new(job::template(fields, &mut draft.body, report)?)),
+        "approval" => NodeWork::Approval(job::gate(fields.get("approval")?, true, report)?),
+        "dag" => NodeWork::Dag(sub_dag(fields, dag, &mut draft.body, report)?),
+        _ => NodeWork::Delay(delay(fields, draft.name, &mut draft.body, report)?),
     };
     let compensation = fields.get("compensation").and_then(|node| job::compensation(node, &mut draft.undo, report));
     Some(Node {
@@ -71,8 +73,8 @@ fn read_node(fields: Fields<'_>, dag: Option<&str>, draft: &mut Draft<'_>, repor
 }
 
 /// One name or a list of names.
-fn needs<'a>(node: &'a Yaml, report: &mut Report) -> Vec<(&'a str, Place)> {
-    if let Value::Scalar { .. } = node.value {
+fn needs<'a>(node: &'a Yaml, report: &mut ConfigReport) -> Vec<(&'a str, SourcePosition)> {
+    if let YamlValue::Scalar { .. } = node.value {
         return read::text(node, "needs", report).map(|name| (name, node.at)).into_iter().collect();
     }
     let mut names = read::texts(node, "needs", report).unwrap_or_default();
@@ -83,7 +85,7 @@ fn needs<'a>(node: &'a Yaml, report: &mut Report) -> Vec<(&'a str, Place)> {
 }
 
 /// The key that says what the node does.
-fn kind(fields: Fields<'_>, draft: &Draft<'_>, report: &mut Report) -> Option<&'static str> {
+fn kind(fields: Fields<'_>, draft: &Draft<'_>, report: &mut ConfigReport) -> Option<&'static str> {
     let given: Vec<&str> = keys::KINDS.into_iter().filter(|key| fields.get(key).is_some()).collect();
     let kind = match given.as_slice() {
         [kind] | [kind @ "topic", "approval"] => *kind,
@@ -113,7 +115,13 @@ fn kind(fields: Fields<'_>, draft: &Draft<'_>, report: &mut Report) -> Option<&'
 }
 
 /// An expression that stands alone, without the brackets that it has inside of texts.
-fn expression(fields: Fields<'_>, key: &str, name: &str, found: &mut Found, report: &mut Report) -> Option<Expression> {
+fn expression(
+    fields: Fields<'_>,
+    key: &str,
+    name: &str,
+    found: &mut TemplateUses,
+    report: &mut ConfigReport,
+) -> Option<Expression> {
     let node = fields.get(key)?;
     let text = read::text(node, key, report)?;
     if text.trim_start().starts_with("${") {
@@ -139,7 +147,7 @@ fn misfit(key: &str, value: Result<Json, String>) -> Option<String> {
     }
 }
 
-fn for_each(fields: Fields<'_>, name: &str, found: &mut Found, report: &mut Report) -> Option<ForEach> {
+fn for_each(fields: Fields<'_>, name: &str, found: &mut TemplateUses, report: &mut ConfigReport) -> Option<ForEach> {
     if fields.get("for_each").is_none() {
         for key in ["concurrency", "min_success"] {
             if let Some(at) = fields.place(key) {
@@ -155,9 +163,9 @@ fn for_each(fields: Fields<'_>, name: &str, found: &mut Found, report: &mut Repo
 }
 
 /// `90%` or a number of items.
-fn min_success(node: &Yaml, report: &mut Report) -> Option<MinSuccess> {
+fn min_success(node: &Yaml, report: &mut ConfigReport) -> Option<MinSuccess> {
     let text = match &node.value {
-        Value::Scalar { text, .. } => text.as_str(),
+        YamlValue::Scalar { text, .. } => text.as_str(),
         _ => "",
     };
     let number = |digits: &str, max: usize| {
@@ -174,7 +182,7 @@ fn min_success(node: &Yaml, report: &mut Report) -> Option<MinSuccess> {
     read
 }
 
-fn delay(fields: Fields<'_>, name: &str, found: &mut Found, report: &mut Report) -> Option<Delay> {
+fn delay(fields: Fields<'_>, name: &str, found: &mut TemplateUses, report: &mut ConfigReport) -> Option<Delay> {
     if let Some(node) = fields.get("delay_until") {
         read::text(node, "delay_until", report)?;
         let faults = found.faults.len();
@@ -191,14 +199,14 @@ fn delay(fields: Fields<'_>, name: &str, found: &mut Found, report: &mut Report)
     Some(Delay::For { millis: span.or_else(|| seconds.map(|seconds| seconds * 1000))? })
 }
 
-fn sub_dag(fields: Fields<'_>, own: Option<&str>, found: &mut Found, report: &mut Report) -> Option<SubDag> {
+fn sub_dag(fields: Fields<'_>, own: Option<&str>, found: &mut TemplateUses, report: &mut ConfigReport) -> Option<SubDag> {
     let node = fields.get("dag")?;
     let dag = named(node, "dag", report);
     if dag.is_some() && dag == own {
         report.refuse(node.at, "a DAG cannot be a node of itself; name another");
     }
     let given = fields.get("params").and_then(|node| read::some_entries(node, "params", report)).unwrap_or_default();
-    let mut param = |entry: &Entry| {
+    let mut param = |entry: &YamlEntry| {
         let name = format!("parameter {:?}", entry.key);
         yaml::check_numbers(&entry.value, &name, report);
         (entry.key.clone(), Template::read(&entry.value, &name, found))

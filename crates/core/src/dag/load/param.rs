@@ -1,19 +1,19 @@
 //! The parameters that a DAG asks for.
 
 use super::super::{Param, ParamKind, keys};
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Entry, Node as Yaml, Value};
+use crate::config::yaml::{self, YamlEntry, YamlNode as Yaml, YamlValue};
 
-pub(super) fn read_all(node: &Yaml, report: &mut Report) -> Vec<Param> {
+pub(super) fn read_all(node: &Yaml, report: &mut ConfigReport) -> Vec<Param> {
     let entries = read::some_entries(node, "params", report).unwrap_or_default();
     entries.iter().filter_map(|entry| read(entry, report)).collect()
 }
 
 /// `name: text`, or a map that says more.
-fn read(entry: &Entry, report: &mut Report) -> Option<Param> {
+fn read(entry: &YamlEntry, report: &mut ConfigReport) -> Option<Param> {
     let name = read::name(&entry.key, "parameter", entry.at, report);
-    if let Value::Scalar { .. } = entry.value.value {
+    if let YamlValue::Scalar { .. } = entry.value.value {
         let kind = kind(&entry.value, &format!("type of {:?}", entry.key), report);
         return Some(Param { name: name?.into(), kind: kind?, description: None, default: None });
     }
@@ -33,6 +33,6 @@ fn read(entry: &Entry, report: &mut Report) -> Option<Param> {
     Some(Param { name: name?.into(), kind: kind?, description: description.map(Into::into), default })
 }
 
-fn kind(node: &Yaml, name: &str, report: &mut Report) -> Option<ParamKind> {
+fn kind(node: &Yaml, name: &str, report: &mut ConfigReport) -> Option<ParamKind> {
     read::choice(node, name, &ParamKind::ALL.map(|kind| (kind.as_str(), kind)), report)
 }

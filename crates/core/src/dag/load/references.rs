@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::expression::Uses;
-use super::super::template::Found;
-use super::wiring::Order;
-use crate::config::{Place, Report};
+use super::super::template::TemplateUses;
+use super::wiring::FileOrder;
+use crate::config::{ConfigReport, SourcePosition};
 
 pub(super) struct References<'a> {
     /// Positions in the file by name.
     pub(super) names: &'a BTreeMap<&'a str, usize>,
     pub(super) params: BTreeSet<&'a str>,
     /// Absent if the nodes could not be ordered: then it is not asked who comes before whom.
-    pub(super) order: Option<&'a Order>,
+    pub(super) order: Option<&'a FileOrder>,
 }
 
 /// Who evaluates an expression, and so what is there to be seen. Nodes are positions in the file.
@@ -30,7 +30,7 @@ pub(super) enum Viewer {
 
 impl References<'_> {
     /// Tells what is wrong; the positions of the nodes that are read.
-    pub(super) fn resolve(&self, found: Found, viewer: Viewer, report: &mut Report) -> BTreeSet<usize> {
+    pub(super) fn resolve(&self, found: TemplateUses, viewer: Viewer, report: &mut ConfigReport) -> BTreeSet<usize> {
         found.faults.into_iter().for_each(|(at, fault)| fault.tell(at, report));
         let mut read = BTreeSet::new();
         for (at, uses) in found.uses {
@@ -45,14 +45,14 @@ impl References<'_> {
         read
     }
 
-    fn params(&self, uses: &Uses, at: Place, report: &mut Report) {
+    fn params(&self, uses: &Uses, at: SourcePosition, report: &mut ConfigReport) {
         for name in uses.params.iter().filter(|name| !self.params.contains(&***name)) {
             let message = format!("parameter {name:?} is not declared; add it under params");
             report.unknown(at, message, name, self.params.iter().copied());
         }
     }
 
-    fn node(&self, name: &str, viewer: Viewer, at: Place, report: &mut Report) -> Option<usize> {
+    fn node(&self, name: &str, viewer: Viewer, at: SourcePosition, report: &mut ConfigReport) -> Option<usize> {
         let Some(read) = self.names.get(name).copied() else {
             let message = format!("node {name:?} is not in this DAG");
             report.unknown(at, message, name, self.names.keys().copied());

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::graph::{self, Ancestors};
-use super::super::template::Found;
+use super::super::template::TemplateUses;
 use super::super::{Dag, Join, Node, NodeIx, OnFail};
 use super::node::Draft;
 use super::references::{References, Viewer};
-use crate::config::{Place, Report};
+use crate::config::{ConfigReport, SourcePosition};
 
 /// Where each node of the file comes, once all have a place.
-pub(super) struct Order {
+pub(super) struct FileOrder {
     /// Positions in the file, in topological order.
     files: Vec<usize>,
     /// By position in the file.
@@ -20,7 +20,7 @@ pub(super) struct Order {
     ancestors: Ancestors,
 }
 
-impl Order {
+impl FileOrder {
     fn new(files: Vec<usize>, needs: &[Vec<usize>]) -> Self {
         let mut indexes = vec![0; files.len()];
         for (index, file) in (0..).zip(&files) {
@@ -49,11 +49,11 @@ impl Order {
 }
 
 /// Completes a DAG that has all but its nodes. `output` is what the answer of a run uses.
-pub(super) fn wire(dag: &mut Dag, mut drafts: Vec<Draft<'_>>, output: Found, report: &mut Report) {
+pub(super) fn wire(dag: &mut Dag, mut drafts: Vec<Draft<'_>>, output: TemplateUses, report: &mut ConfigReport) {
     let names: BTreeMap<&str, usize> = drafts.iter().enumerate().map(|(file, draft)| (draft.name, file)).collect();
     let needs: Vec<Vec<usize>> = drafts.iter().map(|draft| known_needs(draft, &names, report)).collect();
     let order = match graph::order(&needs) {
-        Ok(files) => Some(Order::new(files, &needs)),
+        Ok(files) => Some(FileOrder::new(files, &needs)),
         Err(loops) => {
             loops.iter().for_each(|around| refuse_loop(around, &drafts, report));
             None
@@ -81,7 +81,7 @@ pub(super) fn wire(dag: &mut Dag, mut drafts: Vec<Draft<'_>>, output: Found, rep
 /// `views` are the nodes that each node reads, by position in the file: for its work, and for undoing it.
 fn connect(
     nodes: Vec<Node>,
-    order: &Order,
+    order: &FileOrder,
     views: &[(BTreeSet<usize>, BTreeSet<usize>)],
     read: &BTreeSet<usize>,
 ) -> Vec<Node> {
@@ -105,7 +105,7 @@ fn connect(
 }
 
 /// By position in the file; those that do not exist are told and left out.
-fn known_needs(draft: &Draft<'_>, names: &BTreeMap<&str, usize>, report: &mut Report) -> Vec<usize> {
+fn known_needs(draft: &Draft<'_>, names: &BTreeMap<&str, usize>, report: &mut ConfigReport) -> Vec<usize> {
     let mut known = Vec::new();
     for (name, at) in &draft.needs {
         match names.get(name) {
@@ -121,17 +121,17 @@ fn known_needs(draft: &Draft<'_>, names: &BTreeMap<&str, usize>, report: &mut Re
 }
 
 /// `around` are positions in the file along the flow of work; the last is the first.
-fn refuse_loop(around: &[usize], drafts: &[Draft<'_>], report: &mut Report) {
+fn refuse_loop(around: &[usize], drafts: &[Draft<'_>], report: &mut ConfigReport) {
     let names: Vec<&str> = around.iter().map(|file| drafts[*file].name).collect();
     let [first, .., last, _] = around else { return };
     let draft = &drafts[*first];
-    let back: Option<Place> = draft.needs.iter().find(|(name, _)| *name == drafts[*last].name).map(|(_, at)| *at);
+    let back: Option<SourcePosition> = draft.needs.iter().find(|(name, _)| *name == drafts[*last].name).map(|(_, at)| *at);
     let message = format!("these nodes wait for each other: {}; remove one of the needs", names.join(" → "));
     report.refuse(back.unwrap_or(draft.at), message);
 }
 
 /// Refuses nodes that can never run by how those before them can end, and undoing where nothing can be undone.
-fn check_ends(drafts: &[Draft<'_>], needs: &[Vec<usize>], report: &mut Report) {
+fn check_ends(drafts: &[Draft<'_>], needs: &[Vec<usize>], report: &mut ConfigReport) {
     let nodes = || drafts.iter().filter_map(|draft| draft.node.as_ref());
     let undoes = nodes().any(|node| node.compensation.is_some());
     for (draft, needs) in drafts.iter().zip(needs) {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Closing, NodeIx, NodeKey, NodeState, OnFail, Work};
-use super::Live;
-use super::step::Step;
+use super::super::{Closing, NodeIx, NodeKey, NodeState, NodeWork, OnFail};
+use super::RunPlanner;
+use super::step::RunStep;
 use crate::ids::SessionId;
 use crate::job::{Failure, Reason};
 use crate::request::Json;
 use crate::time::Timestamp;
 
-impl Step<'_> {
+impl RunStep<'_> {
     /// A node or an item is over, for whatever reason.
     pub(super) fn end(&mut self, key: NodeKey, state: NodeState, output: Option<Json>, failure: Option<Failure>) {
         let now = self.now;
@@ -58,7 +58,7 @@ impl Step<'_> {
         for node in 0..self.live.total() {
             let key = NodeKey::of(node);
             let definition = self.live.dag.node(node);
-            let (waits, each) = (matches!(definition.work, Work::Delay(_)), definition.for_each.is_some());
+            let (waits, each) = (matches!(definition.work, NodeWork::Delay(_)), definition.for_each.is_some());
             match self.state(node) {
                 NodeState::Pending | NodeState::Ready => self.end(key, NodeState::Canceled, None, None),
                 NodeState::Running if waits => self.end(key, NodeState::Canceled, None, None),
@@ -89,7 +89,7 @@ impl Step<'_> {
     }
 }
 
-impl Step<'_> {
+impl RunStep<'_> {
     /// Sessions that are closed have nothing under way.
     pub(super) fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         let keys: Vec<NodeKey> = self.live.tally.leaving.iter().map(|(_, key)| *key).collect();
@@ -99,7 +99,7 @@ impl Step<'_> {
     }
 }
 
-impl Live {
+impl RunPlanner {
     /// A row whose attempts had to be over by now, wherever their workers are.
     fn left_in_time(&self, now: Timestamp) -> Option<NodeKey> {
         self.tally.leaving.first().filter(|(until, _)| self.undoes() && *until <= now).map(|(_, key)| *key)

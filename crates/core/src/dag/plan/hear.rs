@@ -5,29 +5,29 @@
 //! that was given up.
 
 use super::super::{NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
-use super::step::Step;
+use super::step::RunStep;
 use super::sweep::awaited;
 use super::undo::was_quarantined;
-use super::{Live, News};
+use super::{RunMessage, RunPlanner};
 use crate::ids::JobId;
 use crate::job::{Failure, JobState, Leaving, Reason};
 use crate::request::{Json, RunRef};
 
-impl Step<'_> {
-    pub(super) fn hear(&mut self, news: &News) {
+impl RunStep<'_> {
+    pub(super) fn hear(&mut self, news: &RunMessage) {
         match news {
-            News::Job { part, .. } if part.run != self.live.run.head.id => {}
-            News::Job { part, state, failure, .. } if part.undo => self.hear_undo(part, *state, failure.as_ref()),
-            News::Job { state, .. } if !state.is_terminal() => {}
-            News::Job { part, state, output, failure, memo_of, leaving } => {
+            RunMessage::Job { part, .. } if part.run != self.live.run.head.id => {}
+            RunMessage::Job { part, state, failure, .. } if part.undo => self.hear_undo(part, *state, failure.as_ref()),
+            RunMessage::Job { state, .. } if !state.is_terminal() => {}
+            RunMessage::Job { part, state, output, failure, memo_of, leaving } => {
                 self.note_memo(part, memo_of.as_ref());
                 self.note_leaving(part, leaving);
                 self.hear_job(part, *state, output.as_ref(), failure.as_ref());
             }
-            News::Late { part, output } => self.hear_late(part, output.as_ref()),
-            News::Run(head) => self.hear_run(head),
+            RunMessage::Late { part, output } => self.hear_late(part, output.as_ref()),
+            RunMessage::Run(head) => self.hear_run(head),
             // No job of a run of a DAG is plain.
-            News::Plain(_) => {}
+            RunMessage::Plain(_) => {}
         }
     }
 
@@ -140,7 +140,7 @@ impl Step<'_> {
         }
         self.change(key, |row| row.tainted = tainted);
         if key.item.is_some() {
-            let any = tainted || self.live.run.nodes.range(Live::items_of(key.node)).any(|(_, row)| row.tainted);
+            let any = tainted || self.live.run.nodes.range(RunPlanner::items_of(key.node)).any(|(_, row)| row.tainted);
             self.change(NodeKey::of(key.node), |row| row.tainted = any);
         }
     }
@@ -163,8 +163,8 @@ impl Step<'_> {
     }
 
     /// Work that was given up, cancelled or quarantined was done. A run that undoes its work undoes this too, even if it
-    /// was over: it goes back to COMPENSATING. One that goes on takes it, as long as nobody decided without it; after that it
-    /// remembers that there is something to undo.
+    /// was over: it goes back to COMPENSATING. A live run accepts the late success unless a child was already
+    /// decided without it; then it only records that an undo is owed.
     fn done_after_all(&mut self, key: NodeKey, quarantined: Option<Failure>, output: Option<Json>) {
         let Some(row) = self.row(key).filter(|row| !row.late) else { return };
         let revocable =
@@ -190,7 +190,7 @@ impl Step<'_> {
     }
 }
 
-impl Live {
+impl RunPlanner {
     /// Nobody has decided anything on how this ended.
     fn may_revise(&self, key: NodeKey) -> bool {
         let undecided = |child: &NodeIx| matches!(self.state(*child), NodeState::Pending | NodeState::Ready);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::super::{Dag, ForEach, ITEMS_MAX, Items, MinSuccess, NodeIx, NodeKey, NodeRun, NodeState};
-use super::Live;
-use super::step::Step;
+use super::RunPlanner;
+use super::step::RunStep;
 use crate::job::{Failure, Reason};
 use crate::request::Json;
 
@@ -19,7 +19,7 @@ pub(super) struct Expanded {
     pub(super) nodes: Value,
 }
 
-impl Step<'_> {
+impl RunStep<'_> {
     /// Evaluates the list, once: what it says is stored before anything of it starts.
     pub(super) fn expand(&mut self, node: NodeIx, each: &ForEach) {
         let key = NodeKey::of(node);
@@ -54,7 +54,7 @@ impl Step<'_> {
     }
 }
 
-impl Live {
+impl RunPlanner {
     /// The list, and how many items it has.
     fn evaluate_items(&self, node: NodeIx, each: &ForEach) -> Result<(Json, u32), Failure> {
         let nodes = self.nodes_seen(&self.dag.node(node).reads, None);

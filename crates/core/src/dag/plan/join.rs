@@ -15,7 +15,7 @@ use super::super::{Join, NodeState};
 
 /// How many parents of a node ended which way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ends {
+pub(super) struct ParentEnds {
     pub(super) succeeded: u32,
     pub(super) failed: u32,
     pub(super) canceled: u32,
@@ -29,7 +29,7 @@ pub(super) enum Decided {
     Skip,
 }
 
-impl Ends {
+impl ParentEnds {
     pub(super) fn count(&mut self, state: NodeState, by: i32) {
         let count = match state {
             NodeState::Succeeded => &mut self.succeeded,

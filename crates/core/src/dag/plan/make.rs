@@ -9,13 +9,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::super::{Compensation, DEPTH_MAX, JobTemplate, NodeIx, NodeKey, Parent, Scope, SubDag, Template, Work};
-use super::{Live, SubRun};
+use super::super::{
+    Compensation, DEPTH_MAX, ExpressionScope, JobTemplate, NodeIx, NodeKey, NodeWork, RunParent, SubDag, Template,
+};
+use super::{RunPlanner, SubRun};
 use crate::ids::{JobId, RunId};
 use crate::job::{Failure, Reason, memo_key};
 use crate::lane::Priority;
 use crate::policy::WORKFLOW_LABEL;
-use crate::request::{Gate, JobRequest, Json, Memo, NewJob, RunRef};
+use crate::request::{ApprovalGate, JobRequest, Json, Memo, NewJob, RunRef};
 
 /// What a question to people is about, in the words of policies and listings. No worker serves it.
 pub const APPROVAL_TOPIC: &str = "lockgate.approval";
@@ -30,7 +32,7 @@ pub(super) enum Made {
     Run(SubRun),
 }
 
-impl Live {
+impl RunPlanner {
     /// What a node or an item starts.
     pub(super) fn make(&mut self, key: NodeKey) -> Result<Made, Failure> {
         let dag = self.dag.clone();
@@ -41,7 +43,7 @@ impl Live {
         let scope = self.scope(expanded.as_ref().map_or(&seen, |each| &each.nodes), item);
         let job = |(new, gate)| self.job(new, gate, self.part(key), job_id(&self.run.head.id, key, self.round(key.node)));
         match &node.work {
-            Work::Job(template) => {
+            NodeWork::Job(template) => {
                 let made = filled_job(template, &scope).map_err(failed).and_then(job)?;
                 let memo = memo(template, &made, self.run.head.fresh);
                 Ok(Made::Job(match memo {
@@ -49,13 +51,13 @@ impl Live {
                     None => made,
                 }))
             }
-            Work::Approval(gate) => {
+            NodeWork::Approval(gate) => {
                 let new = NewJob { topic: APPROVAL_TOPIC.to_owned(), ..NewJob::default() };
-                job((new, Some(Gate { only: true, ..gate.clone() }))).map(Made::Job)
+                job((new, Some(ApprovalGate { only: true, ..gate.clone() }))).map(Made::Job)
             }
-            Work::Dag(sub) => self.sub_run(key, sub, &scope).map(Made::Run),
+            NodeWork::Dag(sub) => self.sub_run(key, sub, &scope).map(Made::Run),
             // Nothing is made of it: a delay has its own start.
-            Work::Delay(_) => Err(failed("a delay starts no job".to_owned())),
+            NodeWork::Delay(_) => Err(failed("a delay starts no job".to_owned())),
         }
     }
 
@@ -81,7 +83,7 @@ impl Live {
         (id, made)
     }
 
-    fn job(&self, mut new: NewJob, gate: Option<Gate>, part: RunRef, id: JobId) -> Result<Arc<JobRequest>, Failure> {
+    fn job(&self, mut new: NewJob, gate: Option<ApprovalGate>, part: RunRef, id: JobId) -> Result<Arc<JobRequest>, Failure> {
         let head = &self.run.head;
         let caller = head.caller();
         // The overlay that a policy has for this workflow holds for every job of it, whatever its labels say.
@@ -93,7 +95,7 @@ impl Live {
         Ok(Arc::new(JobRequest { run: Some(part), gate, ..request }))
     }
 
-    fn sub_run(&self, key: NodeKey, sub: &SubDag, scope: &Scope<'_>) -> Result<SubRun, Failure> {
+    fn sub_run(&self, key: NodeKey, sub: &SubDag, scope: &ExpressionScope<'_>) -> Result<SubRun, Failure> {
         let head = &self.run.head;
         let depth = head.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
         if depth > DEPTH_MAX {
@@ -109,7 +111,7 @@ impl Live {
             id: child_id(&head.id, key, self.round(key.node)),
             dag: sub.dag.clone(),
             params,
-            parent: Parent { run: head.id.clone(), node: key.node, item: key.item, depth },
+            parent: RunParent { run: head.id.clone(), node: key.node, item: key.item, depth },
         })
     }
 
@@ -122,7 +124,7 @@ fn failed(message: String) -> Failure {
     Failure::new(Reason::Failed, message)
 }
 
-fn filled_job(template: &JobTemplate, scope: &Scope<'_>) -> Result<(NewJob, Option<Gate>), String> {
+fn filled_job(template: &JobTemplate, scope: &ExpressionScope<'_>) -> Result<(NewJob, Option<ApprovalGate>), String> {
     let new = NewJob {
         topic: template.topic.as_str().to_owned(),
         payload: Some(payload(&template.payload, scope)?),
@@ -149,13 +151,13 @@ fn memo(template: &JobTemplate, request: &JobRequest, fresh: bool) -> Option<Mem
     Some(Memo { key: memo_key(&asked), for_ms, fresh })
 }
 
-fn filled_undo(undo: &Compensation, run: &RunId, scope: &Scope<'_>) -> Result<NewJob, String> {
+fn filled_undo(undo: &Compensation, run: &RunId, scope: &ExpressionScope<'_>) -> Result<NewJob, String> {
     let mut labels = texts("labels", &undo.labels, scope)?;
     let mut env = texts("env", &undo.env, scope)?;
     saga_marks(run.as_str(), &mut labels, &mut env);
     Ok(NewJob {
         topic: undo.topic.as_str().to_owned(),
-        payload: Some(payload(&undo.payload, scope)?),
+        payload: Some(payload_of_undo(&undo.payload, scope)?),
         priority: Some(Priority::Critical),
         labels,
         env,
@@ -175,20 +177,27 @@ pub(in crate::dag) fn saga_marks(workflow: &str, labels: &mut BTreeMap<String, S
     }
 }
 
-fn payload(template: &Template, scope: &Scope<'_>) -> Result<Json, String> {
+fn payload(template: &Template, scope: &ExpressionScope<'_>) -> Result<Json, String> {
     let value = template.fill(scope).map_err(|error| format!("payload: {error}"))?;
     Json::of(&value).map_err(|error| error.in_field("payload").to_string())
+}
+
+/// What it reads was stored, perhaps before the rule about numbers was made. The work was done with that value, and only that value
+/// can undo it.
+fn payload_of_undo(template: &Template, scope: &ExpressionScope<'_>) -> Result<Json, String> {
+    let value = template.fill(scope).map_err(|error| format!("payload: {error}"))?;
+    Json::admitted(&value.to_string()).map_err(|error| error.in_field("payload").to_string())
 }
 
 fn texts(
     field: &str,
     templates: &BTreeMap<String, Template>,
-    scope: &Scope<'_>,
+    scope: &ExpressionScope<'_>,
 ) -> Result<BTreeMap<String, String>, String> {
     templates.iter().map(|(name, template)| Ok((name.clone(), text(&format!("{field}.{name}"), template, scope)?))).collect()
 }
 
-fn text(field: &str, template: &Template, scope: &Scope<'_>) -> Result<String, String> {
+fn text(field: &str, template: &Template, scope: &ExpressionScope<'_>) -> Result<String, String> {
     match template.fill(scope).map_err(|error| format!("{field}: {error}"))? {
         Value::String(text) => Ok(text),
         value @ (Value::Number(_) | Value::Bool(_)) => Ok(value.to_string()),

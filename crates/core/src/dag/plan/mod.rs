@@ -1,6 +1,6 @@
 //! Every decision about a run.
 //!
-//! [`Live::step`] looks at what the news touch and at nothing else; [`Live::replan`] looks at everything and must find
+//! [`RunPlanner::step`] looks at what the news touch and at nothing else; [`RunPlanner::replan`] looks at everything and must find
 //! nothing that a step has left. Both decide by the same functions over the same rows, so a run can be dropped, loaded
 //! and continued by anybody between any two commits.
 
@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Dag, DagRef, NodeIx, NodeKey, NodeRun, NodeState, Parent, Run, RunHead, RunState};
+use super::{Dag, DagRef, NodeIx, NodeKey, NodeRun, NodeState, Run, RunHead, RunParent, RunState};
 use crate::ids::{ActorId, JobId, RunId, SessionId};
 use crate::job::{Failure, Job, JobState, Leaving, Reason};
 use crate::request::{Caller, JobRequest, Json, RunRef};
@@ -37,10 +37,10 @@ pub(super) use hear::or_in_words;
 use items::Expanded;
 pub use make::APPROVAL_TOPIC;
 pub(super) use make::saga_marks;
-use step::Step;
+use step::RunStep;
 pub(super) use sweep::awaited;
 pub use sweep::{Awaited, Implied};
-use tally::Tally;
+use tally::RunTally;
 use undo::UndoPlan;
 pub(super) use undo::{waits_for_people, was_quarantined};
 
@@ -50,11 +50,11 @@ pub const STARTS_MAX: usize = 500;
 /// A run in memory, with what can be counted off it. After a decision it is already as the decision says: whoever fails to
 /// commit that must load it again.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct RunPlanner {
     dag: Arc<Dag>,
     run: Run,
     params: Arc<Value>,
-    tally: Tally,
+    tally: RunTally,
     /// Counted when it is first needed.
     undo: Option<UndoPlan>,
     expanded: BTreeMap<NodeIx, Arc<Expanded>>,
@@ -67,7 +67,7 @@ pub struct Live {
 
 /// Something a run has to hear. Repeats, and news of earlier rounds, change nothing.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum RunMessage {
     /// A job of the run ended, or what came of it changed since.
     Job {
         part: RunRef,
@@ -86,7 +86,7 @@ pub enum News {
     Plain(Box<Job>),
 }
 
-impl News {
+impl RunMessage {
     /// Whether it tells of this life of a plain job.
     pub(in crate::dag) fn is_of(&self, job: &Job) -> bool {
         let of = |other: &Job| other.request.job_id == job.request.job_id && other.life.no == job.life.no;
@@ -96,7 +96,7 @@ impl News {
 
 /// What people ask of a run.
 #[derive(Clone, Debug)]
-pub enum Order {
+pub enum RunCommand {
     /// Nothing new starts and delays wait; what runs goes on, and so does the run's own timeout.
     Pause,
     Resume,
@@ -126,7 +126,7 @@ pub enum Order {
 
 /// A decision, ready to be committed against the version before.
 #[derive(Clone, Debug)]
-pub struct Next {
+pub struct RunTransition {
     pub head: RunHead,
     /// Rows that changed, whole.
     pub nodes: Vec<(NodeKey, NodeRun)>,
@@ -172,12 +172,12 @@ pub struct SubRun {
     pub id: RunId,
     pub dag: Arc<str>,
     pub params: Value,
-    pub parent: Parent,
+    pub parent: RunParent,
 }
 
 /// The order does not fit the run as it is. Nothing changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum OrderRefusal {
     #[error("the run is over: it is {0}")]
     Over(&'static str),
     #[error("the run is {0}: only one that is over, and whose work was not undone, can be rerun")]
@@ -205,13 +205,13 @@ pub struct Start {
     pub of: DagRef,
     /// They were checked, and defaults are in.
     pub params: Value,
-    pub parent: Option<Parent>,
+    pub parent: Option<RunParent>,
     /// Nothing that was done before stands for what its nodes are to do.
     pub fresh: bool,
 }
 
 /// A new run with everything started that may start.
-pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (Live, Next) {
+pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (RunPlanner, RunTransition) {
     let Start { id, of, params, parent, fresh } = start;
     let head = RunHead {
         id,
@@ -239,15 +239,15 @@ pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (
         done: 0,
         total: u32::try_from(dag.nodes.len()).unwrap_or(u32::MAX),
     };
-    let mut live = Live::with(dag.clone(), Run { head, nodes: BTreeMap::new() }, params);
-    let mut step = Step::of(&mut live, now);
+    let mut live = RunPlanner::with(dag.clone(), Run { head, nodes: BTreeMap::new() }, params);
+    let mut step = RunStep::of(&mut live, now);
     let roots = (0..).zip(&dag.nodes).filter(|(_, node)| node.needs.is_empty()).map(|(at, _)| at);
     step.touch(roots);
-    let next = step.go_on().unwrap_or_else(|| Next::bare(&mut live));
+    let next = step.go_on().unwrap_or_else(|| RunTransition::bare(&mut live));
     (live, next)
 }
 
-impl Live {
+impl RunPlanner {
     /// Counts everything anew from the rows.
     pub fn new(dag: Arc<Dag>, run: Run) -> Self {
         let params = run.head.params.value().unwrap_or_default();
@@ -255,7 +255,7 @@ impl Live {
     }
 
     fn with(dag: Arc<Dag>, run: Run, params: Value) -> Self {
-        let tally = Tally::of(&dag, &run.nodes);
+        let tally = RunTally::of(&dag, &run.nodes);
         let readers = Arc::new(items::readers(&dag));
         Self {
             dag,
@@ -279,23 +279,23 @@ impl Live {
     }
 
     /// What follows from the news and from the time. None: nothing changes.
-    pub fn step(&mut self, news: &[News], now: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, now);
+    pub fn step(&mut self, news: &[RunMessage], now: Timestamp) -> Option<RunTransition> {
+        let mut step = RunStep::of(self, now);
         for news in news {
             step.hear(news);
         }
         step.go_on()
     }
 
-    pub fn order(&mut self, order: Order, now: Timestamp) -> Result<Option<Next>, Refusal> {
-        let mut step = Step::of(self, now);
+    pub fn order(&mut self, order: RunCommand, now: Timestamp) -> Result<Option<RunTransition>, OrderRefusal> {
+        let mut step = RunStep::of(self, now);
         step.obey(order)?;
         Ok(step.go_on())
     }
 
     /// What these nodes wait for does not exist any more: they failed, or their undo is stuck.
-    pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, now);
+    pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<RunTransition> {
+        let mut step = RunStep::of(self, now);
         for key in keys {
             step.give_up(*key, Failure::new(Reason::Orphaned, "what it waited for does not exist any more"));
         }
@@ -309,22 +309,22 @@ impl Live {
     }
 
     /// These sessions are closed: nothing of what was taken from them is under way any more.
-    pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, now);
+    pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<RunTransition> {
+        let mut step = RunStep::of(self, now);
         step.note_closed(closed);
         step.go_on()
     }
 
     /// What this node waits for could not begin: its DAG does not exist, or does not take the parameters.
-    pub fn refused(&mut self, key: NodeKey, failure: Failure, now: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, now);
+    pub fn refused(&mut self, key: NodeKey, failure: Failure, now: Timestamp) -> Option<RunTransition> {
+        let mut step = RunStep::of(self, now);
         step.give_up(key, failure);
         step.go_on()
     }
 
     /// A decision that changes nothing, to be committed with news that changed nothing.
-    pub fn acknowledge(&mut self) -> Next {
-        Next::bare(self)
+    pub fn acknowledge(&mut self) -> RunTransition {
+        RunTransition::bare(self)
     }
 
     fn total(&self) -> u32 {
@@ -358,8 +358,8 @@ impl Live {
     }
 }
 
-impl Next {
-    fn bare(live: &mut Live) -> Self {
+impl RunTransition {
+    fn bare(live: &mut RunPlanner) -> Self {
         live.run.head.version += 1;
         Self {
             head: live.run.head.clone(),

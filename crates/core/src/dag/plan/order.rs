@@ -3,42 +3,42 @@
 use std::sync::Arc;
 
 use super::super::{Closing, NodeKey, UndoState};
-use super::step::Step;
-use super::{Order, Refusal};
+use super::step::RunStep;
+use super::{OrderRefusal, RunCommand};
 use crate::ids::ActorId;
 use crate::job::{Failure, Reason};
 
-impl Step<'_> {
-    pub(super) fn obey(&mut self, order: Order) -> Result<(), Refusal> {
+impl RunStep<'_> {
+    pub(super) fn obey(&mut self, order: RunCommand) -> Result<(), OrderRefusal> {
         match order {
-            Order::Pause => self.pause(true),
-            Order::Resume => self.pause(false),
-            Order::Cancel { actor, note, compensate } => self.cancel(&actor, note.as_ref(), compensate),
-            Order::Rerun { from, params, fresh } => self.rerun(&from, params, fresh),
-            Order::Resolve { key, actor } => self.resolve(key, actor),
-            Order::Retry { key } => self.retry(key),
+            RunCommand::Pause => self.pause(true),
+            RunCommand::Resume => self.pause(false),
+            RunCommand::Cancel { actor, note, compensate } => self.cancel(&actor, note.as_ref(), compensate),
+            RunCommand::Rerun { from, params, fresh } => self.rerun(&from, params, fresh),
+            RunCommand::Resolve { key, actor } => self.resolve(key, actor),
+            RunCommand::Retry { key } => self.retry(key),
         }
     }
 
-    fn pause(&mut self, paused: bool) -> Result<(), Refusal> {
+    fn pause(&mut self, paused: bool) -> Result<(), OrderRefusal> {
         let head = &self.live.run.head;
         match head.closing {
             None if head.is_open() => self.head().paused = paused,
-            Some(_) if !head.state.is_over() => return Err(Refusal::Closing),
-            _ => return Err(Refusal::Over(head.state.as_str())),
+            Some(_) if !head.state.is_over() => return Err(OrderRefusal::Closing),
+            _ => return Err(OrderRefusal::Over(head.state.as_str())),
         }
         Ok(())
     }
 
     /// A run that ends already can still be asked to undo its work, until all of it is still.
-    fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), Refusal> {
+    fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), OrderRefusal> {
         let head = &self.live.run.head;
         if head.state.is_over() {
-            return Err(Refusal::Over(head.state.as_str()));
+            return Err(OrderRefusal::Over(head.state.as_str()));
         }
         let closing = if compensate { Closing::CancelAndCompensate } else { Closing::Cancel };
         match head.closing {
-            Some(before) if before.undoes() => return Err(Refusal::Compensating),
+            Some(before) if before.undoes() => return Err(OrderRefusal::Compensating),
             Some(_) if !compensate => return Ok(()),
             _ => {}
         }
@@ -47,7 +47,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), Refusal> {
+    fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), OrderRefusal> {
         self.stuck(key)?;
         self.change(key, |row| {
             if let Some(undo) = &mut row.undo {
@@ -58,17 +58,17 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn retry(&mut self, key: NodeKey) -> Result<(), Refusal> {
+    fn retry(&mut self, key: NodeKey) -> Result<(), OrderRefusal> {
         let round = self.stuck(key)?;
         self.start_undo(key, round + 1);
         Ok(())
     }
 
     /// The round of the undo that is stuck. One that still waits for people waits in vain.
-    fn stuck(&mut self, key: NodeKey) -> Result<u32, Refusal> {
+    fn stuck(&mut self, key: NodeKey) -> Result<u32, OrderRefusal> {
         let undo = self.row(key).and_then(|row| row.undo.as_ref());
         let stuck = undo.filter(|undo| undo.state == UndoState::Stuck).map(|undo| (undo.round, undo.job.clone()));
-        let (round, job) = stuck.ok_or(Refusal::NotStuck)?;
+        let (round, job) = stuck.ok_or(OrderRefusal::NotStuck)?;
         self.stop_jobs.push(job);
         Ok(round)
     }

@@ -1,18 +1,18 @@
 //! A run that waits for nothing and that nothing follows from.
 
 use super::super::{NodeKey, NodeState};
-use super::step::Step;
-use super::{Live, Next};
+use super::step::RunStep;
+use super::{RunPlanner, RunTransition};
 use crate::job::Failure;
 use crate::time::Timestamp;
 
-impl Live {
+impl RunPlanner {
     /// It is closed as if its time were over, and what looks as if it were under way failed. None while something is.
-    pub fn orphaned(&mut self, failure: &Failure, now: Timestamp) -> Option<Next> {
+    pub fn orphaned(&mut self, failure: &Failure, now: Timestamp) -> Option<RunTransition> {
         if !self.waits().is_empty() {
             return None;
         }
-        let mut step = Step::of(self, now);
+        let mut step = RunStep::of(self, now);
         if step.live.run.head.closing.is_none() {
             let closing = step.live.closing_at_deadline();
             step.close(closing, failure.clone());

@@ -7,18 +7,18 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::{NodeIx, NodeKey, NodeRun, NodeState, OnFail, RunHead, RunState};
-use super::step::Step;
-use super::{Live, Refusal};
+use super::step::RunStep;
+use super::{OrderRefusal, RunPlanner};
 use crate::request::Json;
 
-impl Step<'_> {
-    pub(super) fn rerun(&mut self, from: &[NodeIx], params: Map<String, Value>, fresh: bool) -> Result<(), Refusal> {
+impl RunStep<'_> {
+    pub(super) fn rerun(&mut self, from: &[NodeIx], params: Map<String, Value>, fresh: bool) -> Result<(), OrderRefusal> {
         self.live.may_rerun(from, &params)?;
         let again = self.live.to_rerun(from);
         self.reopen(params, fresh);
         for node in &again {
             let round = self.live.round(*node) + 1;
-            let items: Vec<NodeKey> = self.live.run.nodes.range(Live::items_of(*node)).map(|(key, _)| *key).collect();
+            let items: Vec<NodeKey> = self.live.run.nodes.range(RunPlanner::items_of(*node)).map(|(key, _)| *key).collect();
             // Rows of items stay, as if they had never begun: the list may be another one this time.
             for item in items {
                 self.change(item, |row| *row = NodeRun { round: row.round, ..NodeRun::default() });
@@ -53,21 +53,21 @@ impl Step<'_> {
     }
 }
 
-impl Live {
+impl RunPlanner {
     /// Undone work cannot be kept, and whoever waits for a run inside of a run has heard how it ended.
-    fn may_rerun(&self, from: &[NodeIx], params: &Map<String, Value>) -> Result<(), Refusal> {
+    fn may_rerun(&self, from: &[NodeIx], params: &Map<String, Value>) -> Result<(), OrderRefusal> {
         let head = &self.run.head;
         if !head.state.is_over() || head.state == RunState::Compensated {
-            return Err(Refusal::NotAgain(head.state.as_str()));
+            return Err(OrderRefusal::NotAgain(head.state.as_str()));
         }
         if let Some(parent) = &head.parent {
-            return Err(Refusal::Child(parent.run.clone()));
+            return Err(OrderRefusal::Child(parent.run.clone()));
         }
         if from.is_empty() || from.iter().any(|node| *node >= self.total()) {
-            return Err(Refusal::NoSuchNode);
+            return Err(OrderRefusal::NoSuchNode);
         }
         let unknown = params.keys().find(|name| !self.dag.params.iter().any(|param| *param.name == ***name));
-        unknown.map_or(Ok(()), |name| Err(Refusal::Params(format!("the DAG has no parameter {name:?}"))))
+        unknown.map_or(Ok(()), |name| Err(OrderRefusal::Params(format!("the DAG has no parameter {name:?}"))))
     }
 
     /// These nodes, those that never got their turn, those whose failure ended the run, and all that come after.

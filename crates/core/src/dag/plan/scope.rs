@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{NodeIx, NodeKey, NodeRun, NodeState, Scope};
-use super::Live;
+use super::super::{ExpressionScope, NodeIx, NodeKey, NodeRun, NodeState};
+use super::RunPlanner;
 use crate::job::{Failure, Reason};
 use crate::request::Json;
 
-impl Live {
-    pub(super) fn scope<'a>(&'a self, nodes: &'a Value, item: Option<(&'a Value, u32)>) -> Scope<'a> {
-        Scope { run: self.run.head.id.as_str(), dag: &self.dag.name, params: &self.params, nodes, item }
+impl RunPlanner {
+    pub(super) fn scope<'a>(&'a self, nodes: &'a Value, item: Option<(&'a Value, u32)>) -> ExpressionScope<'a> {
+        ExpressionScope { run: self.run.head.id.as_str(), dag: &self.dag.name, params: &self.params, nodes, item }
     }
 
     /// These nodes by name. A node without an output has null for one; a quarantined output is not there at all, so that

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::super::{Delay, NodeIx, NodeKey, NodeRun, NodeState, Work};
+use super::super::{Delay, NodeIx, NodeKey, NodeRun, NodeState, NodeWork};
 use super::make::Made;
-use super::step::Step;
-use super::{Live, STARTS_MAX};
+use super::step::RunStep;
+use super::{RunPlanner, STARTS_MAX};
 use crate::job::{Failure, Reason};
 use crate::limits::SPAN_MS_MAX;
 use crate::time::Timestamp;
 
-impl Step<'_> {
+impl RunStep<'_> {
     /// Starts one thing. False if nothing can start now.
     pub(super) fn start_next(&mut self) -> bool {
         let Some(node) = self.live.next_start().filter(|_| self.jobs.len() + self.runs.len() < STARTS_MAX) else {
@@ -19,7 +19,7 @@ impl Step<'_> {
         let definition = self.live.dag.clone();
         let definition = definition.node(node);
         match (&definition.work, &definition.for_each) {
-            (Work::Delay(delay), _) => self.start_delay(node, delay),
+            (NodeWork::Delay(delay), _) => self.start_delay(node, delay),
             (_, Some(each)) if self.state(node) == NodeState::Ready => self.expand(node, each),
             (_, Some(_)) => self.start_item(node),
             (_, None) => self.start_unit(NodeKey::of(node)),
@@ -68,7 +68,7 @@ impl Step<'_> {
     }
 }
 
-impl Live {
+impl RunPlanner {
     /// What starts next: what takes no room first, else the first of the graph that has something to start.
     fn next_start(&self) -> Option<NodeIx> {
         if !self.run.head.is_open() || self.run.head.paused {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::super::{Closing, NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState};
 use super::join::Decided;
 use super::undo::needs_undo;
-use super::{Live, Next, STARTS_MAX, Settled, SubRun};
+use super::{RunPlanner, RunTransition, STARTS_MAX, Settled, SubRun};
 use crate::ids::{JobId, RunId};
 use crate::job::{Failure, Reason};
 use crate::request::JobRequest;
 use crate::time::Timestamp;
 
-pub(super) struct Step<'a> {
-    pub(super) live: &'a mut Live,
+pub(super) struct RunStep<'a> {
+    pub(super) live: &'a mut RunPlanner,
     pub(super) now: Timestamp,
     before: RunHead,
     /// Nodes to look at because a parent changed.
@@ -26,8 +26,8 @@ pub(super) struct Step<'a> {
     pub(super) stop_runs: Vec<RunId>,
 }
 
-impl<'a> Step<'a> {
-    pub(super) fn of(live: &'a mut Live, now: Timestamp) -> Self {
+impl<'a> RunStep<'a> {
+    pub(super) fn of(live: &'a mut RunPlanner, now: Timestamp) -> Self {
         Self {
             before: live.run.head.clone(),
             live,
@@ -78,7 +78,7 @@ impl<'a> Step<'a> {
     }
 
     /// Goes on from here as far as possible, and says what came of it.
-    pub(super) fn go_on(mut self) -> Option<Next> {
+    pub(super) fn go_on(mut self) -> Option<RunTransition> {
         // What the news settled is settled: a run whose last node just ended is not late.
         self.decide_touched();
         self.wake();
@@ -200,13 +200,13 @@ impl<'a> Step<'a> {
         self.jobs.len() + self.runs.len() < STARTS_MAX && self.live.has_room()
     }
 
-    fn into_next(self) -> Option<Next> {
+    fn into_next(self) -> Option<RunTransition> {
         if self.changed.is_empty() && self.live.run.head == self.before {
             return None;
         }
         self.live.run.head.version += 1;
         let rows = &self.live.run.nodes;
-        Some(Next {
+        Some(RunTransition {
             head: self.live.run.head.clone(),
             nodes: self.changed.iter().filter_map(|key| rows.get(key).map(|row| (*key, row.clone()))).collect(),
             more: self.live.could_start(),
@@ -220,7 +220,7 @@ impl<'a> Step<'a> {
     }
 }
 
-impl Live {
+impl RunPlanner {
     /// Replaces a row and all that is counted off it.
     fn put(&mut self, key: NodeKey, old: Option<&NodeRun>, new: &NodeRun) {
         let dag = self.dag.clone();

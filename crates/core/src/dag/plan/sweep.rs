@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Delay, NodeIx, NodeKey, NodeRun, NodeState, UndoState, Work};
+use super::super::{Delay, NodeIx, NodeKey, NodeRun, NodeState, NodeWork, UndoState};
 use super::make::Made;
-use super::step::Step;
-use super::tally::Tally;
-use super::{Live, Next, SubRun};
+use super::step::RunStep;
+use super::tally::RunTally;
+use super::{RunPlanner, RunTransition, SubRun};
 use crate::clock_guard::stamped_ahead;
 use crate::ids::{JobId, RunId};
 use crate::time::Timestamp;
@@ -26,14 +26,14 @@ pub enum Awaited {
     Run(RunId),
 }
 
-impl Live {
+impl RunPlanner {
     /// The sweep: forgets what was counted, counts anew, and plans over all nodes. Whatever a step has left is in the
     /// decision; what the rows imply is told again even if there is none.
-    pub fn replan(&mut self, now: Timestamp) -> (Option<Next>, Implied) {
-        self.tally = Tally::of(&self.dag, &self.run.nodes);
+    pub fn replan(&mut self, now: Timestamp) -> (Option<RunTransition>, Implied) {
+        self.tally = RunTally::of(&self.dag, &self.run.nodes);
         (self.undo, self.expanded) = (None, BTreeMap::new());
         let total = self.total();
-        let mut step = Step::of(self, now);
+        let mut step = RunStep::of(self, now);
         if step.live.run.head.closing.is_some() {
             step.still();
         }
@@ -46,8 +46,8 @@ impl Live {
 
     /// A clock that was ahead stamped the run: its deadline and the delays of its nodes are counted from now if the stamps that
     /// they were counted from lie in the future. None if there is none.
-    pub fn bring_back(&mut self, right: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, right);
+    pub fn bring_back(&mut self, right: Timestamp) -> Option<RunTransition> {
+        let mut step = RunStep::of(self, right);
         if step.bring_back() { step.go_on() } else { None }
     }
 
@@ -78,7 +78,7 @@ impl Live {
     }
 }
 
-impl Step<'_> {
+impl RunStep<'_> {
     fn bring_back(&mut self) -> bool {
         let right = self.now;
         let head = self.head();
@@ -91,7 +91,7 @@ impl Step<'_> {
         let waiting: Vec<NodeIx> = self.live.tally.delays.iter().map(|(_, node)| *node).collect();
         for node in waiting {
             // A moment that the DAG names is not counted from any stamp.
-            let counted = matches!(self.live.dag.node(node).work, Work::Delay(Delay::For { .. }));
+            let counted = matches!(self.live.dag.node(node).work, NodeWork::Delay(Delay::For { .. }));
             let began_at = self.row(NodeKey::of(node)).and_then(|row| row.began_at).filter(|_| counted);
             let Some(ahead) = began_at.and_then(|at| stamped_ahead(at, right)) else { continue };
             self.change(NodeKey::of(node), |row| {

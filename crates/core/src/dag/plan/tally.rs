@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Dag, NodeIx, NodeKey, NodeRun, NodeState, UndoState, Work};
-use super::join::Ends;
+use super::super::{Dag, NodeIx, NodeKey, NodeRun, NodeState, NodeWork, UndoState};
+use super::join::ParentEnds;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct RunTally {
     /// By node: how its parents ended.
-    pub(super) parents: Vec<Ends>,
+    pub(super) parents: Vec<ParentEnds>,
     /// By `for_each` node that has been expanded.
     pub(super) items: BTreeMap<NodeIx, ItemTally>,
     /// Nodes with something to start that takes room within the run.
@@ -46,9 +46,9 @@ impl ItemTally {
     }
 }
 
-impl Tally {
+impl RunTally {
     pub(super) fn of(dag: &Dag, rows: &BTreeMap<NodeKey, NodeRun>) -> Self {
-        let mut tally = Self { parents: vec![Ends::default(); dag.nodes.len()], ..Self::default() };
+        let mut tally = Self { parents: vec![ParentEnds::default(); dag.nodes.len()], ..Self::default() };
         for (key, row) in rows {
             tally.count(dag, *key, row, 1);
         }
@@ -139,8 +139,8 @@ impl Tally {
 }
 
 /// It neither needs a worker nor keeps one from others.
-pub(super) const fn is_free(work: &Work) -> bool {
-    matches!(work, Work::Delay(_) | Work::Approval(_))
+pub(super) const fn is_free(work: &NodeWork) -> bool {
+    matches!(work, NodeWork::Delay(_) | NodeWork::Approval(_))
 }
 
 fn takes_room(dag: &Dag, key: NodeKey, row: &NodeRun) -> bool {

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::{Dag, Node, NodeIx, NodeKey, NodeRun, NodeState, Undo, UndoState};
-use super::Live;
-use super::step::Step;
+use super::super::{Dag, Node, NodeIx, NodeKey, NodeRun, NodeState, NodeUndo, UndoState};
+use super::RunPlanner;
+use super::step::RunStep;
 use crate::job::{Failure, JobState, Reason};
 use crate::request::RunRef;
 
@@ -81,7 +81,7 @@ impl UndoPlan {
         while let Some(node) = reached.pop() {
             if self.rows[node as usize] > 0 {
                 let owed = |(key, row): &(&NodeKey, &NodeRun)| needs_undo(dag.node(node), **key, row) && row.undo.is_none();
-                self.waiting.extend(rows.range(Live::rows_of(node)).filter(owed).map(|(key, _)| *key));
+                self.waiting.extend(rows.range(RunPlanner::rows_of(node)).filter(owed).map(|(key, _)| *key));
                 continue;
             }
             self.open -= 1;
@@ -122,7 +122,7 @@ pub(in crate::dag) fn waits_for_people() -> Failure {
     Failure::new(Reason::Denied, "policy asks for a person's approval of the job that undoes it")
 }
 
-impl Step<'_> {
+impl RunStep<'_> {
     /// Everything is still: undoes as much as may be undone at once.
     pub(super) fn undo(&mut self) {
         while self.has_room() {
@@ -136,7 +136,7 @@ impl Step<'_> {
         let failure = made.as_ref().err().cloned();
         let state = if failure.is_some() { UndoState::Stuck } else { UndoState::Running };
         self.jobs.extend(made.ok());
-        self.change(key, |row| row.undo = Some(Undo { state, job, round, failure, resolved_by: None }));
+        self.change(key, |row| row.undo = Some(NodeUndo { state, job, round, failure, resolved_by: None }));
     }
 
     pub(super) fn hear_undo(&mut self, part: &RunRef, state: JobState, failure: Option<&Failure>) {

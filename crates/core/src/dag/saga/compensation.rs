@@ -14,7 +14,7 @@ const BYTES_MAX: usize = 64 * 1024;
 /// The job that undoes another one's work.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Compensation {
+pub struct SagaCompensation {
     pub topic: String,
     pub payload: Option<Box<RawValue>>,
     #[serde(default)]
@@ -35,7 +35,7 @@ pub struct Budget {
     pub timeout_ms: Option<u64>,
 }
 
-impl Compensation {
+impl SagaCompensation {
     pub fn read(text: &Json) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text.as_str())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::compensation::Compensation;
+use super::compensation::SagaCompensation;
 use super::derived_uuid;
 use crate::dag::plan::saga_marks;
 use crate::hex;
@@ -24,7 +24,7 @@ const KEY: &str = "saga_idempotency_key";
 /// What undoes a job's work: what its compensation says, and of the job itself what policy looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct SagaEntry {
     topic: String,
     payload: Json,
     #[serde(default)]
@@ -53,11 +53,11 @@ pub(super) struct Which<'a> {
     pub(super) part: RunRef,
 }
 
-impl Entry {
+impl SagaEntry {
     /// The entry of a job that says how to undo it. What cannot be read is kept as it is, for people to see.
     pub(super) fn of(request: &JobRequest) -> Option<Json> {
         let text = request.compensation.as_ref()?;
-        let Ok(undo) = Compensation::read(text) else { return Some(text.clone()) };
+        let Ok(undo) = SagaCompensation::read(text) else { return Some(text.clone()) };
         let own = |name: &str| !is_about_placement(name);
         let inherited = request.labels.iter().filter(|(name, _)| own(name));
         let new = undo.as_job();

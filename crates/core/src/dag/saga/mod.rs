@@ -19,17 +19,17 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::plan::{Awaited, Implied, News, Next, Order, Refusal, awaited};
+use super::plan::{Awaited, Implied, OrderRefusal, RunCommand, RunMessage, RunTransition, awaited};
 use super::{Closing, DagRef, NodeIx, NodeKey, NodeState, Run, RunHead, RunState};
 use crate::ids::{JobId, RunId, SessionId, TenantId};
 use crate::job::{Failure, Reason};
 use crate::request::{JobRequest, Json, RunRef};
 use crate::time::Timestamp;
 
-pub use compensation::Compensation;
-pub use entry::{Entry, UNREADABLE_TOPIC};
+pub use compensation::SagaCompensation;
+pub use entry::{SagaEntry, UNREADABLE_TOPIC};
 pub use outline::outline;
-use step::Step;
+use step::SagaStep;
 
 /// A workflow in which nothing happened for so long is over. It goes on with its next job, as long as it is remembered.
 pub const IDLE: Duration = Duration::from_secs(3600);
@@ -122,23 +122,23 @@ impl Saga {
     }
 
     /// What follows from the news and from the time. None: nothing changes.
-    pub fn step(&mut self, news: &[News], now: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, now);
+    pub fn step(&mut self, news: &[RunMessage], now: Timestamp) -> Option<RunTransition> {
+        let mut step = SagaStep::of(self, now);
         for (at, one) in news.iter().enumerate() {
             step.hear(one, &news[at + 1..]);
         }
         step.go_on()
     }
 
-    pub fn order(&mut self, order: Order, now: Timestamp) -> Result<Option<Next>, Refusal> {
-        let mut step = Step::of(self, now);
+    pub fn order(&mut self, order: RunCommand, now: Timestamp) -> Result<Option<RunTransition>, OrderRefusal> {
+        let mut step = SagaStep::of(self, now);
         step.obey(order)?;
         Ok(step.go_on())
     }
 
     /// What these rows wait for does not exist any more: they failed, or their undo is stuck.
-    pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, now);
+    pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<RunTransition> {
+        let mut step = SagaStep::of(self, now);
         for key in keys {
             step.give_up(*key, Failure::new(Reason::Orphaned, "what it waited for does not exist any more"));
         }
@@ -153,21 +153,21 @@ impl Saga {
     }
 
     /// These sessions are closed: nothing of what was taken from them is under way any more.
-    pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<Next> {
-        let mut step = Step::of(self, now);
+    pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<RunTransition> {
+        let mut step = SagaStep::of(self, now);
         step.note_closed(closed);
         step.go_on()
     }
 
     /// A decision that changes nothing, to be committed with news that changed nothing.
-    pub fn acknowledge(&mut self) -> Next {
-        Step::of(self, Timestamp::default()).bare()
+    pub fn acknowledge(&mut self) -> RunTransition {
+        SagaStep::of(self, Timestamp::default()).bare()
     }
 
     /// The sweep: counts anew, and looks at everything.
-    pub fn replan(&mut self, now: Timestamp) -> (Option<Next>, Implied) {
+    pub fn replan(&mut self, now: Timestamp) -> (Option<RunTransition>, Implied) {
         *self = Self::new(self.run.clone());
-        let next = Step::of(self, now).go_on();
+        let next = SagaStep::of(self, now).go_on();
         (next, self.implied())
     }
 

@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use super::step::Step;
+use super::step::SagaStep;
 use super::undo::cancelled;
-use crate::dag::plan::{Order, Refusal};
+use crate::dag::plan::{OrderRefusal, RunCommand};
 use crate::dag::{Closing, NodeKey, UndoState};
 use crate::ids::ActorId;
 
-impl Step<'_> {
-    pub(super) fn obey(&mut self, order: Order) -> Result<(), Refusal> {
+impl SagaStep<'_> {
+    pub(super) fn obey(&mut self, order: RunCommand) -> Result<(), OrderRefusal> {
         match order {
-            Order::Cancel { actor, note, compensate } => self.cancel(&actor, note.as_ref(), compensate),
-            Order::Resolve { key, actor } => self.resolve(key, actor),
-            Order::Retry { key } => {
-                let round = self.give_up_stuck(key).ok_or(Refusal::NotStuck)?;
+            RunCommand::Cancel { actor, note, compensate } => self.cancel(&actor, note.as_ref(), compensate),
+            RunCommand::Resolve { key, actor } => self.resolve(key, actor),
+            RunCommand::Retry { key } => {
+                let round = self.give_up_stuck(key).ok_or(OrderRefusal::NotStuck)?;
                 self.start_undo(key, round + 1);
                 Ok(())
             }
-            Order::Pause | Order::Resume | Order::Rerun { .. } => Err(Refusal::NoPlan),
+            RunCommand::Pause | RunCommand::Resume | RunCommand::Rerun { .. } => Err(OrderRefusal::NoPlan),
         }
     }
 
     /// A workflow that is merely quiet can still be rolled back: what it did is remembered.
-    fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), Refusal> {
+    fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), OrderRefusal> {
         let head = &self.saga.run.head;
         match head.closing {
-            Some(before) if before.undoes() && !head.state.is_over() => return Err(Refusal::Compensating),
-            Some(_) if head.state.is_over() => return Err(Refusal::Over(head.state.as_str())),
-            None if head.state.is_over() && !compensate => return Err(Refusal::Over(head.state.as_str())),
+            Some(before) if before.undoes() && !head.state.is_over() => return Err(OrderRefusal::Compensating),
+            Some(_) if head.state.is_over() => return Err(OrderRefusal::Over(head.state.as_str())),
+            None if head.state.is_over() && !compensate => return Err(OrderRefusal::Over(head.state.as_str())),
             Some(_) if !compensate => return Ok(()),
             _ => {}
         }
@@ -41,8 +41,8 @@ impl Step<'_> {
         Ok(())
     }
 
-    fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), Refusal> {
-        self.give_up_stuck(key).ok_or(Refusal::NotStuck)?;
+    fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), OrderRefusal> {
+        self.give_up_stuck(key).ok_or(OrderRefusal::NotStuck)?;
         self.change(key, |row| {
             if let Some(undo) = &mut row.undo {
                 (undo.state, undo.resolved_by) = (UndoState::Resolved, Some(actor));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::dag::{Dag, JobTemplate, Join, Node, NodeKey, OnFail, Run, Template, Work};
+use crate::dag::{Dag, JobTemplate, Join, Node, NodeKey, NodeWork, OnFail, Run, Template};
 use crate::ids::Topic;
 
 /// A node for each job, named after it. Those whose rows are not at hand have no name.
@@ -45,7 +45,7 @@ fn node(name: Arc<str>) -> Node {
         name,
         needs: Vec::new(),
         children: Vec::new(),
-        work: Work::Job(Box::new(job)),
+        work: NodeWork::Job(Box::new(job)),
         join: Join::AllSuccess,
         on_fail: OnFail::Compensate,
         when: None,

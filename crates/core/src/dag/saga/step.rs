@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::{Compensation, IDLE, Saga};
-use crate::dag::plan::{News, Next, Settled, awaited, or_in_words, was_quarantined};
+use super::entry::SagaEntry;
+use super::{IDLE, Saga, SagaCompensation};
+use crate::dag::plan::{RunMessage, RunTransition, Settled, awaited, or_in_words, was_quarantined};
 use crate::dag::{Closing, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
 use crate::ids::{JobId, SessionId};
 use crate::job::{Failure, Job, JobState, Leaving, Reason};
 use crate::request::JobRequest;
 use crate::time::Timestamp;
 
-pub(super) struct Step<'a> {
+pub(super) struct SagaStep<'a> {
     pub(super) saga: &'a mut Saga,
     pub(super) now: Timestamp,
     before: RunHead,
@@ -24,7 +24,7 @@ pub(super) struct Step<'a> {
     pub(super) stops: Vec<JobId>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> SagaStep<'a> {
     pub(super) fn of(saga: &'a mut Saga, now: Timestamp) -> Self {
         let before = saga.run.head.clone();
         let (changed, settled) = (BTreeSet::new(), Settled::default());
@@ -65,17 +65,17 @@ impl<'a> Step<'a> {
     }
 
     /// `later` is what is heard after it in the same step.
-    pub(super) fn hear(&mut self, news: &News, later: &[News]) {
+    pub(super) fn hear(&mut self, news: &RunMessage, later: &[RunMessage]) {
         match news {
-            News::Plain(job) => self.hear_job(job, later),
-            News::Job { part, state, failure, .. } if part.undo && part.run == self.saga.run.head.id => {
+            RunMessage::Plain(job) => self.hear_job(job, later),
+            RunMessage::Job { part, state, failure, .. } if part.undo && part.run == self.saga.run.head.id => {
                 self.hear_undo(part, *state, failure.as_ref());
             }
-            News::Job { .. } | News::Late { .. } | News::Run(_) => {}
+            RunMessage::Job { .. } | RunMessage::Late { .. } | RunMessage::Run(_) => {}
         }
     }
 
-    fn hear_job(&mut self, job: &Job, later: &[News]) {
+    fn hear_job(&mut self, job: &Job, later: &[RunMessage]) {
         if job.request.run.as_ref().is_none_or(|part| part.undo || part.run != self.saga.run.head.id) {
             return;
         }
@@ -161,13 +161,13 @@ impl<'a> Step<'a> {
     fn entry_of(&mut self, job: &Job) -> (Option<crate::request::Json>, u32) {
         let done = matches!(job.state(), JobState::Succeeded | JobState::OutputQuarantined) || job.is_done_late();
         let undo = job.request.compensation.as_ref();
-        let on_failure = || undo.and_then(|undo| Compensation::read(undo).ok()).is_some_and(|undo| undo.undo_on_failure);
+        let on_failure = || undo.and_then(|undo| SagaCompensation::read(undo).ok()).is_some_and(|undo| undo.undo_on_failure);
         let half_done = || was_begun(job) && on_failure();
         if undo.is_none() || !(done || half_done()) {
             return (None, 0);
         }
         self.saga.entries += 1;
-        (Entry::of(&job.request), self.saga.entries)
+        (SagaEntry::of(&job.request), self.saga.entries)
     }
 
     /// What was over changed: a result was quarantined or released, or work that was given up was done.
@@ -213,7 +213,7 @@ impl<'a> Step<'a> {
         head.failure.get_or_insert(failure);
     }
 
-    pub(super) fn go_on(mut self) -> Option<Next> {
+    pub(super) fn go_on(mut self) -> Option<RunTransition> {
         let closing = self.saga.run.head.closing;
         let undoes = closing.is_some_and(Closing::undoes);
         if undoes {
@@ -257,10 +257,10 @@ impl<'a> Step<'a> {
     }
 
     /// As it is now, whatever changed.
-    pub(super) fn bare(self) -> Next {
+    pub(super) fn bare(self) -> RunTransition {
         self.saga.run.head.version += 1;
         let rows = &self.saga.run.nodes;
-        Next {
+        RunTransition {
             head: self.saga.run.head.clone(),
             nodes: self.changed.iter().filter_map(|key| rows.get(key).map(|row| (*key, row.clone()))).collect(),
             jobs: self.jobs,

@@ -1,9 +1,9 @@
 //! Undoing, the last entry first. One that is stuck holds up all before it: the order is all that is known of them.
 
-use super::entry::{Entry, Which, stand_in};
-use super::step::Step;
+use super::entry::{SagaEntry, Which, stand_in};
+use super::step::SagaStep;
 use crate::dag::plan::{or_in_words, waits_for_people};
-use crate::dag::{NodeKey, NodeRun, RunState, Undo, UndoState};
+use crate::dag::{NodeKey, NodeRun, NodeUndo, RunState, UndoState};
 use crate::job::{Failure, JobState, Reason};
 use crate::request::RunRef;
 
@@ -11,7 +11,7 @@ fn undo_of(row: &NodeRun) -> Option<UndoState> {
     row.undo.as_ref().map(|undo| undo.state)
 }
 
-impl Step<'_> {
+impl SagaStep<'_> {
     /// Everything is still: undoes the latest entry that is not undone, unless a later one is not settled.
     pub(super) fn undo(&mut self) {
         let rows = self.saga.run.nodes.iter().filter(|(_, row)| row.entry.is_some());
@@ -33,14 +33,14 @@ impl Step<'_> {
             life: key.item.unwrap_or(1),
             part: RunRef { run: head.id.clone(), node: key.node, item: key.item, round, undo: true },
         };
-        let (id, made) = Entry::job(&entry, which());
+        let (id, made) = SagaEntry::job(&entry, which());
         let failure = made.as_ref().err().cloned();
         match made {
             Ok(request) => self.jobs.push(request),
             Err(failure) => self.dead.extend(stand_in(&id, &entry, which()).map(|request| (request, failure))),
         }
         let state = if failure.is_some() { UndoState::Stuck } else { UndoState::Running };
-        self.change(key, |row| row.undo = Some(Undo { state, job: id, round, failure, resolved_by: None }));
+        self.change(key, |row| row.undo = Some(NodeUndo { state, job: id, round, failure, resolved_by: None }));
     }
 
     pub(super) fn hear_undo(&mut self, part: &RunRef, state: JobState, failure: Option<&Failure>) {

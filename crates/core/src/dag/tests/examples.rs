@@ -9,7 +9,7 @@ const ETL: &str = include_str!("../../../../../examples/dags/etl.yaml");
 fn topics(dag: &Dag) -> impl Iterator<Item = &str> {
     dag.nodes.iter().flat_map(|node| {
         let done = match &node.work {
-            Work::Job(job) => Some(job.topic.as_str()),
+            NodeWork::Job(job) => Some(job.topic.as_str()),
             _ => None,
         };
         done.into_iter().chain(node.compensation.as_ref().map(|undo| undo.topic.as_str()))
@@ -43,20 +43,21 @@ fn the_templates_of_the_examples_can_be_filled() {
         let params = dag.check_params(&json!({})).unwrap();
         let mut nodes = json!({});
         for node in &dag.nodes {
-            let scope = Scope { run: "run-1", dag: &dag.name, params: &params, nodes: &nodes, item: None };
+            let scope = ExpressionScope { run: "run-1", dag: &dag.name, params: &params, nodes: &nodes, item: None };
             assert!(node.when.as_ref().is_none_or(|when| when.holds(&scope) == Ok(true)), "{}", node.name);
             let items = node.for_each.as_ref().map(|each| each.items.evaluate(&scope).unwrap());
             let output = match (&node.work, &items) {
-                (Work::Job(job), Some(items)) => {
-                    let fill = |(index, item)| job.payload.fill(&Scope { item: Some((item, index)), ..scope.clone() });
+                (NodeWork::Job(job), Some(items)) => {
+                    let fill =
+                        |(index, item)| job.payload.fill(&ExpressionScope { item: Some((item, index)), ..scope.clone() });
                     (0..).zip(items.as_array().unwrap()).map(fill).collect::<Result<Value, _>>().unwrap()
                 }
-                (Work::Job(job), None) => job.payload.fill(&scope).unwrap(),
+                (NodeWork::Job(job), None) => job.payload.fill(&scope).unwrap(),
                 _ => json!(null),
             };
             nodes[&*node.name] = json!({"state": "SUCCEEDED", "output": output});
         }
-        let scope = Scope { run: "run-1", dag: &dag.name, params: &params, nodes: &nodes, item: None };
+        let scope = ExpressionScope { run: "run-1", dag: &dag.name, params: &params, nodes: &nodes, item: None };
         let undo = dag.nodes.iter().filter_map(|node| node.compensation.as_ref());
         undo.for_each(|undo| drop(undo.payload.fill(&scope).unwrap()));
         let answer = dag.output.as_ref().unwrap().fill(&scope).unwrap();

@@ -45,7 +45,7 @@ fn expressions_see_params_nodes_and_the_run() {
 fn expressions_of_a_for_each_see_the_item_and_its_number() {
     let world = World::new();
     let item = json!({"name": "x", "tags": ["p", "q", "r"]});
-    let scope = Scope { item: Some((&item, 2)), ..world.scope() };
+    let scope = ExpressionScope { item: Some((&item, 2)), ..world.scope() };
     for (text, expected) in [
         ("item", item.clone()),
         ("index", json!(2)),

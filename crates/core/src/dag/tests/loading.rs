@@ -56,7 +56,7 @@ fn every_key_gets_where_it_belongs() {
     assert_eq!((node.join, node.on_fail), (Join::NoneFailed, OnFail::Compensate));
     let each = node.for_each.as_ref().unwrap();
     assert_eq!((each.concurrency, each.min_success), (Some(5), Some(MinSuccess::Percent(90))));
-    let Work::Job(job) = &node.work else { panic!("a job") };
+    let NodeWork::Job(job) = &node.work else { panic!("a job") };
     assert_eq!((job.topic.as_str(), job.priority), ("job.echo", Some(Priority::High)));
     assert_eq!((job.max_attempts, job.timeout_ms), (Some(4), Some(30_000)));
     assert_eq!((job.requires.len(), job.capability.as_deref(), job.risk_tags.len()), (1, Some("db.write"), 2));
@@ -65,12 +65,12 @@ fn every_key_gets_where_it_belongs() {
     let undo = node.compensation.as_ref().unwrap();
     assert_eq!((undo.topic.as_str(), undo.max_attempts, undo.timeout_ms), ("job.undo", Some(7), Some(1_500)));
     assert!(undo.undo_on_failure);
-    let Work::Approval(gate) = &named(&dag, "ask").work else { panic!("an approval") };
+    let NodeWork::Approval(gate) = &named(&dag, "ask").work else { panic!("an approval") };
     assert_eq!((gate.only, gate.terms.approvers, gate.terms.request_expiry_ms), (true, 2, Some(3_600_000)));
-    assert!(matches!(named(&dag, "wait").work, Work::Delay(Delay::For { millis: 90_000 })));
-    assert!(matches!(named(&dag, "seconds").work, Work::Delay(Delay::For { millis: 3_000 })));
-    assert!(matches!(named(&dag, "until").work, Work::Delay(Delay::Until(_))));
-    let Work::Dag(inner) = &named(&dag, "undone").work else { panic!("a DAG") };
+    assert!(matches!(named(&dag, "wait").work, NodeWork::Delay(Delay::For { millis: 90_000 })));
+    assert!(matches!(named(&dag, "seconds").work, NodeWork::Delay(Delay::For { millis: 3_000 })));
+    assert!(matches!(named(&dag, "until").work, NodeWork::Delay(Delay::Until(_))));
+    let NodeWork::Dag(inner) = &named(&dag, "undone").work else { panic!("a DAG") };
     assert_eq!((&*inner.dag, inner.params.len()), ("other", 2));
     assert_eq!(named(&dag, "undone").for_each.as_ref().unwrap().min_success, Some(MinSuccess::Count(3)));
 }
@@ -80,8 +80,8 @@ fn templates_are_filled_with_what_their_node_sees() {
     let dag = load(FULL);
     let (params, nodes) = (json!({"list": ["p", "q"], "source": "here"}), json!({"ask": {"output": {"who": "bob"}}}));
     let item = json!("q");
-    let scope = Scope { run: "run-1", dag: "full", params: &params, nodes: &nodes, item: Some((&item, 1)) };
-    let Work::Job(job) = &named(&dag, "each").work else { panic!("a job") };
+    let scope = ExpressionScope { run: "run-1", dag: "full", params: &params, nodes: &nodes, item: Some((&item, 1)) };
+    let NodeWork::Job(job) = &named(&dag, "each").work else { panic!("a job") };
     assert_eq!(job.payload.fill(&scope), Ok(json!({"item": "q", "from": "bob"})));
     assert_eq!(job.labels["table"].fill(&scope), Ok(json!("t-q")));
     assert_eq!(job.labels["fixed"].fill(&scope), Ok(json!("x")));
@@ -128,7 +128,7 @@ fn defaults_are_those_of_the_reference() {
     let dag = with_nodes("a: {topic: t}");
     let node = named(&dag, "a");
     assert_eq!((node.join, node.on_fail, node.read), (Join::AllSuccess, OnFail::Stop, false));
-    let Work::Job(job) = &node.work else { panic!("a job") };
+    let NodeWork::Job(job) = &node.work else { panic!("a job") };
     assert_eq!(job.payload.fill(&World::new().scope()), Ok(json!(null)));
     assert_eq!((job.priority, job.max_attempts, job.timeout_ms), (None, None, None));
     assert!(job.gate.is_none() && dag.output.is_none() && dag.params.is_empty());
@@ -173,7 +173,7 @@ fn as_many_nodes_as_there_may_be_load() {
 fn a_node_says_for_how_long_its_result_stands_for_the_same_work() {
     let kept = |node: &str| {
         let dag = load(&format!("version: 1\ndag: d\nnodes: {{a: {{topic: t, memoise: {node}}}}}\n"));
-        let Work::Job(job) = &dag.nodes[0].work else { panic!("no job") };
+        let NodeWork::Job(job) = &dag.nodes[0].work else { panic!("no job") };
         job.memoise_ms
     };
     assert_eq!(kept("true"), Some(7 * 24 * 3_600_000));

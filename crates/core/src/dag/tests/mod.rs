@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    fn scope(&self) -> Scope<'_> {
-        Scope { run: "run-1", dag: "d", params: &self.params, nodes: &self.nodes, item: None }
+    fn scope(&self) -> ExpressionScope<'_> {
+        ExpressionScope { run: "run-1", dag: "d", params: &self.params, nodes: &self.nodes, item: None }
     }
 }

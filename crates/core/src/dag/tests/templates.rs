@@ -9,7 +9,7 @@ fn filled(payload: &str) -> Result<Value, String> {
          nodes:\n  a: {{topic: t}}\n  x:\n    needs: a\n    topic: t\n    payload: {payload}\n"
     );
     let dag = load(&text);
-    let Work::Job(job) = &named(&dag, "x").work else { panic!("a job") };
+    let NodeWork::Job(job) = &named(&dag, "x").work else { panic!("a job") };
     job.payload.fill(&World::new().scope())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::{Answer, Ballot, Duty, Sight};
 use super::*;
-use crate::audit::Action;
+use crate::audit::AuditAction;
 use crate::verdict::ApprovalTerms;
 
 fn asks(rule_hash: &str, terms: ApprovalTerms) -> Judgement {
@@ -45,7 +45,7 @@ fn a_rule_that_asks_holds_the_job_until_somebody_else_agrees() {
     let granted = approve(&mut story, "bob").unwrap();
     assert_eq!(story.state(), JobState::Scheduled);
     assert_eq!(granted.duties().collect::<Vec<_>>(), [(Duty::Approve, false)]);
-    assert_eq!(granted.audit().iter().map(|entry| entry.action).collect::<Vec<_>>(), [Action::Approved]);
+    assert_eq!(granted.audit().iter().map(|entry| entry.action).collect::<Vec<_>>(), [AuditAction::Approved]);
     assert_eq!(granted.audit()[0].actor.as_str(), "bob");
     assert_eq!(story.job.life.attempt.no, 1, "agreeing is not going back");
 }
@@ -155,7 +155,7 @@ fn a_rejection_names_who_and_why() {
     let rejected = story.apply(Input::Vote(ballot)).unwrap();
     let letter = rejected.dead_letter.as_ref().unwrap();
     assert_eq!((letter.reason, &*letter.message), (Reason::ApprovalRejected, "bob rejected it: too risky"));
-    assert_eq!(rejected.audit()[0].action, Action::JobDenied);
+    assert_eq!(rejected.audit()[0].action, AuditAction::JobDenied);
     assert_eq!(rejected.audit()[0].actor.as_str(), "bob");
 }
 

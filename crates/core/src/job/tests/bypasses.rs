@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::Duty;
 use super::*;
-use crate::audit::Action;
+use crate::audit::AuditAction;
 
 fn bypass() -> Judgement {
     Judgement::Decided(Arc::new(Verdict::bypass("no answer within 2 s", "snapshot-1".into())))
@@ -45,7 +45,7 @@ fn a_running_job_that_is_refused_now_is_stopped_and_denied() {
     assert_eq!(story.state(), JobState::Denied);
     assert!(refused.effects.iter().any(|effect| matches!(effect, Effect::Stop { .. })));
     let actions: Vec<_> = refused.audit().iter().map(|entry| entry.action).collect();
-    assert_eq!(actions, [Action::BypassRefused, Action::JobDenied]);
+    assert_eq!(actions, [AuditAction::BypassRefused, AuditAction::JobDenied]);
 }
 
 #[test]
@@ -57,6 +57,6 @@ fn a_job_that_ended_before_the_refusal_is_flagged_and_stays_as_it_ended() {
     let refused = story.apply(Input::Rejudged).unwrap();
     assert_eq!(story.state(), JobState::Succeeded);
     assert!(story.job.life.bypass.as_ref().unwrap().wrong);
-    assert_eq!(refused.audit()[0].action, Action::BypassRefused);
+    assert_eq!(refused.audit()[0].action, AuditAction::BypassRefused);
     assert!(!story.job.owes(Duty::Rejudge));
 }

@@ -2,14 +2,14 @@
 
 use super::super::{Answer, Ballot, Duty, Sight};
 use super::*;
-use crate::request::{Gate, RunRef};
+use crate::request::{ApprovalGate, RunRef};
 use crate::verdict::ApprovalTerms;
 
 fn gated(only: bool, judgement: Judgement) -> Story {
-    gated_by(Gate { reason: "ship it?".into(), terms: ApprovalTerms::default(), only }, judgement)
+    gated_by(ApprovalGate { reason: "ship it?".into(), terms: ApprovalTerms::default(), only }, judgement)
 }
 
-fn gated_by(gate: Gate, judgement: Judgement) -> Story {
+fn gated_by(gate: ApprovalGate, judgement: Judgement) -> Story {
     let caller = Caller::new("acme", "ann");
     let new = NewJob { topic: "job.echo".into(), ..NewJob::default() };
     let mut request = JobRequest::check(new, &caller, || JobId::from("run-1.0")).unwrap();
@@ -80,7 +80,8 @@ fn a_gate_neither_softens_a_denial_nor_asks_twice() {
 #[test]
 fn a_policy_that_asks_fewer_people_does_not_weaken_the_gate() {
     let terms = ApprovalTerms { approvers: 2, request_expiry_ms: Some(60_000), valid_for_ms: None };
-    let story = gated_by(Gate { reason: "ship it?".into(), terms, only: false }, judgement(Decision::RequireApproval));
+    let story =
+        gated_by(ApprovalGate { reason: "ship it?".into(), terms, only: false }, judgement(Decision::RequireApproval));
     let asked = story.job.life.approval.as_ref().unwrap();
     assert_eq!((asked.terms.approvers, asked.terms.request_expiry_ms), (2, Some(60_000)));
 }

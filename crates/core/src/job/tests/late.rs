@@ -1,6 +1,6 @@
 //! Work that was done although it no longer counted.
 
-use super::super::{LetOut, OutputStage, Scanned, attempts};
+use super::super::{OutputStage, Scanned, UnscannedRelease, attempts};
 use super::*;
 use crate::output::{OutputDecision, OutputVerdict};
 
@@ -17,7 +17,7 @@ fn running() -> Story {
 
 fn done(token: &AttemptToken, output: OutputStep) -> Input {
     let outcome = Outcome::Succeeded { result: Json::trusted("42") };
-    Input::Reported(Report { token: token.clone(), started_at: None, outcome, output })
+    Input::Reported(AttemptReport { token: token.clone(), started_at: None, outcome, output })
 }
 
 fn decided(decision: OutputDecision) -> Arc<OutputVerdict> {
@@ -114,7 +114,7 @@ fn a_late_result_passes_policy_before_anybody_hears_of_it() {
         assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Checked);
     }
     let mut story = held();
-    let let_out = LetOut { attempt: 1, why: "nobody looked".into(), result: Json::trusted("42") };
+    let let_out = UnscannedRelease { attempt: 1, why: "nobody looked".into(), result: Json::trusted("42") };
     let told = story.apply(Input::LetOut(let_out)).unwrap();
     assert_eq!((story.state(), told.result.clone()), (JobState::Cancelled, Some(Json::trusted("42"))));
     assert!(told.tells_its_run() && story.job.is_done_late() && story.job.needs_scan(), "the scan stays owed");

@@ -18,7 +18,9 @@ mod stamps;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Dispatch, Effect, Env, Evidence, Illegal, Input, Job, JobEvent, JobState, Outcome, Reason, Report, Transition};
+use super::{
+    AttemptReport, Dispatch, Effect, Env, Evidence, Illegal, Input, Job, JobEvent, JobState, Outcome, Reason, Transition,
+};
 use super::{EventKind, submit};
 use crate::ids::{AttemptToken, JobId, SessionId};
 use crate::limits::Limits;
@@ -162,7 +164,7 @@ pub(super) fn closed() -> Evidence {
 }
 
 pub(super) fn report(token: AttemptToken, outcome: Outcome) -> Input {
-    Input::Reported(Report { token, started_at: None, outcome, output: OutputStep::Pass })
+    Input::Reported(AttemptReport { token, started_at: None, outcome, output: OutputStep::Pass })
 }
 
 pub(super) fn succeeded() -> Outcome {

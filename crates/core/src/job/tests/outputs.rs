@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::{Duty, LetOut, OutputStage, Scanned, attempts};
+use super::super::{Duty, OutputStage, Scanned, UnscannedRelease, attempts};
 use super::*;
-use crate::audit::Action;
+use crate::audit::AuditAction;
 use crate::output::{OutputDecision, OutputVerdict};
 
 fn verdict(decision: OutputDecision, redacted: Option<&str>) -> Arc<OutputVerdict> {
@@ -20,7 +20,7 @@ fn verdict(decision: OutputDecision, redacted: Option<&str>) -> Arc<OutputVerdic
 
 fn done(story: &mut Story, output: OutputStep) -> Transition {
     let outcome = Outcome::Succeeded { result: Json::parse("\"raw\"").unwrap() };
-    story.apply(Input::Reported(Report { token: story.token(), started_at: None, outcome, output })).unwrap()
+    story.apply(Input::Reported(AttemptReport { token: story.token(), started_at: None, outcome, output })).unwrap()
 }
 
 fn scan(story: &mut Story, verdict: Arc<OutputVerdict>) -> Transition {
@@ -65,7 +65,7 @@ fn whatever_comes_of_a_late_result_is_told_of_the_attempt_that_had_it() {
         let outcome = Outcome::Succeeded { result: Json::parse("\"raw\"").unwrap() };
         let output = step.clone();
         let before = story.events.len();
-        story.apply(Input::Reported(Report { token, started_at: None, outcome, output })).unwrap();
+        story.apply(Input::Reported(AttemptReport { token, started_at: None, outcome, output })).unwrap();
         if story.job.in_output_check() {
             scan(&mut story, verdict(OutputDecision::Allow, None));
         }
@@ -86,7 +86,7 @@ fn a_late_quarantine_takes_the_result_back_with_a_dead_letter() {
     assert_eq!(story.state(), JobState::OutputQuarantined);
     assert_eq!(story.job.life.ended_at, ended_at, "the work ended when it ended");
     assert_eq!(taken.dead_letter.as_ref().unwrap().reason, Reason::OutputQuarantined);
-    assert_eq!(taken.audit()[0].action, Action::OutputQuarantined);
+    assert_eq!(taken.audit()[0].action, AuditAction::OutputQuarantined);
     assert!(!story.job.result_is_out());
 }
 
@@ -109,7 +109,7 @@ fn a_person_releases_a_quarantined_result_once() {
     let release = || Input::Release { actor: "bob".into(), note: Some("a false alarm".into()) };
     let released = story.apply(release()).unwrap();
     assert_eq!(story.state(), JobState::Succeeded);
-    assert_eq!((released.audit()[0].action, released.audit()[0].actor.as_str()), (Action::OutputReleased, "bob"));
+    assert_eq!((released.audit()[0].action, released.audit()[0].actor.as_str()), (AuditAction::OutputReleased, "bob"));
     assert!(released.dead_letter.is_none() && story.job.result_is_out());
     assert!(matches!(story.decide(release()).unwrap_err(), Illegal::State { .. }));
 }
@@ -132,21 +132,25 @@ fn an_unchecked_result_says_so_and_still_owes_its_scan() {
     let ended = done(&mut story, OutputStep::Unchecked { why: "the scanner did not answer".into() });
     assert_eq!(story.state(), JobState::Succeeded);
     assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Unchecked);
-    assert_eq!(ended.audit()[0].action, Action::OutputUnchecked);
+    assert_eq!(ended.audit()[0].action, AuditAction::OutputUnchecked);
     assert!(story.job.owes(Duty::Scan));
 }
 
 #[test]
 fn a_held_result_that_nobody_can_scan_is_let_out_once_and_taken_back_by_a_later_scan() {
     let let_out = |attempt| {
-        Input::LetOut(LetOut { attempt, why: "the scanner did not answer".into(), result: Json::parse("\"raw\"").unwrap() })
+        Input::LetOut(UnscannedRelease {
+            attempt,
+            why: "the scanner did not answer".into(),
+            result: Json::parse("\"raw\"").unwrap(),
+        })
     };
     let mut story = Story::running();
     assert!(story.decide(let_out(1)).is_err(), "nothing is held");
     done(&mut story, OutputStep::Scan { hold: true });
     assert!(story.decide(let_out(9)).is_err(), "of another attempt");
     let out = story.apply(let_out(1)).unwrap();
-    assert_eq!((story.state(), out.audit()[0].action), (JobState::Succeeded, Action::OutputUnchecked));
+    assert_eq!((story.state(), out.audit()[0].action), (JobState::Succeeded, AuditAction::OutputUnchecked));
     assert_eq!(story.job.life.output.as_ref().unwrap().stage, OutputStage::Unchecked);
     assert!(story.job.result_is_out() && story.job.owes(Duty::Scan));
     assert!(story.decide(let_out(1)).is_err(), "it is out already");

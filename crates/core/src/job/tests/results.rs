@@ -21,7 +21,9 @@ fn a_result_that_overtook_its_start_tells_both() {
     story.advance(20);
     let started_at = Some(START + Duration::from_millis(5));
     let token = story.token();
-    story.apply(Input::Reported(Report { token, started_at, outcome: succeeded(), output: OutputStep::Pass })).unwrap();
+    story
+        .apply(Input::Reported(AttemptReport { token, started_at, outcome: succeeded(), output: OutputStep::Pass }))
+        .unwrap();
     assert_eq!(story.kinds()[2..], [EventKind::Dispatched, EventKind::Started, EventKind::Succeeded]);
     assert_eq!(story.job.life.attempt.started_at, started_at);
 }
@@ -164,7 +166,7 @@ fn an_attempt_called_back_after_it_began_was_interrupted() {
     let mut begun = Story::running();
     let mut overtaken = Story::dispatched();
     overtaken.advance(20);
-    let report = Report {
+    let report = AttemptReport {
         token: overtaken.token(),
         started_at: Some(overtaken.now),
         outcome: Outcome::Revoked,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{candidate, labels, names, profile, routing};
 use crate::lane::Shape;
-use crate::placement::{Away, Candidate, Roster};
+use crate::placement::{Candidate, Roster, Unavailable};
 use crate::worker::Load;
 
 const FILE: &str = "
@@ -34,7 +34,7 @@ fn reason(candidate: Candidate, shape: Shape) -> String {
 #[test]
 fn the_first_check_that_fails_is_the_reason() {
     let mut worker = candidate(profile("w", "p", &["other.*"]), 0);
-    worker.away = Some(Away::Detached);
+    worker.away = Some(Unavailable::Detached);
     worker.load = Load { cpu: Some(90), gpu: Some(95), memory: Some(100) };
     let mut seen = Vec::new();
     let mut look = |worker: &Candidate| seen.push(reason(worker.clone(), demanding()));
@@ -51,7 +51,7 @@ fn the_first_check_that_fails_is_the_reason() {
     look(&worker);
     edit(&mut worker, "disk");
     look(&worker);
-    worker.away = Some(Away::Draining);
+    worker.away = Some(Unavailable::Draining);
     look(&worker);
     worker.away = None;
     look(&worker);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{candidate, free, names, profile, routing};
 use crate::lane::Shape;
-use crate::placement::{Away, Candidate, Roster, WaitsFor};
+use crate::placement::{Candidate, Roster, Unavailable, WaitsFor};
 use crate::pools::Closed;
 
 const FILE: &str = "{topics: {job.*: [p, q], bound.*: r}, pools: {p: {}, q: {}, r: {max_concurrent: 2}}}";
@@ -28,10 +28,10 @@ fn what_is_waited_for_is_told_apart() {
     assert_eq!(look(&mut roster), [WaitsFor::Fit, WaitsFor::Nothing], "the second pool has the third slot");
     roster.change(&2, |worker| worker.active = 1);
     assert_eq!(look(&mut roster), [WaitsFor::Fit, WaitsFor::Slot]);
-    roster.change(&2, |worker| (worker.active, worker.away) = (0, Some(Away::Elsewhere)));
+    roster.change(&2, |worker| (worker.active, worker.away) = (0, Some(Unavailable::Elsewhere)));
     assert_eq!(look(&mut roster), [WaitsFor::Fit, WaitsFor::Nothing], "whoever gives it jobs");
     for key in [1, 2] {
-        roster.change(&key, |worker| worker.away = Some(Away::Detached));
+        roster.change(&key, |worker| worker.away = Some(Unavailable::Detached));
     }
     assert_eq!(look(&mut roster), [WaitsFor::Anyone, WaitsFor::Anyone]);
     roster.change(&1, |worker| worker.away = None);

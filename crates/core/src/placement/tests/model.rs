@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::ids::PoolName;
 use crate::lane::Shape;
-use crate::placement::{Away, Candidate};
+use crate::placement::{Candidate, Unavailable};
 use crate::pools::{Closed, DispatchMode, Pool, Routing};
 
 #[derive(Clone)]
@@ -80,7 +80,8 @@ impl Model {
         let mut healthy = Vec::new();
         for pool in pools {
             for (key, (worker, _)) in self.workers.iter().filter(|(_, (worker, _))| worker.profile.pool == pool.name) {
-                let reached = Candidate { away: worker.away.filter(|away| *away != Away::Elsewhere), ..worker.clone() };
+                let reached =
+                    Candidate { away: worker.away.filter(|away| *away != Unavailable::Elsewhere), ..worker.clone() };
                 let able = lasting(worker, pool, shape).is_none() && passing(&reached, pool).is_none();
                 if able && over(worker, pool).is_none() {
                     healthy.push(*key);
@@ -112,7 +113,7 @@ impl Model {
         for pool in open {
             let fits = |worker: &Candidate| worker.profile.pool == pool.name && lasting(worker, pool, shape).is_none();
             for (worker, _) in self.workers.values().filter(|(worker, _)| fits(worker)) {
-                let away = worker.away.filter(|away| !matches!(away, Away::Elsewhere | Away::Unheard));
+                let away = worker.away.filter(|away| !matches!(away, Unavailable::Elsewhere | Unavailable::Unheard));
                 let mut given = Candidate { away, ..worker.clone() };
                 while passing(&given, pool).is_none() {
                     free += 1;
@@ -188,9 +189,9 @@ fn lasting(worker: &Candidate, pool: &Pool, shape: &Shape) -> Option<String> {
 
 fn passing(worker: &Candidate, pool: &Pool) -> Option<String> {
     match worker.away {
-        Some(Away::Detached) => return Some("detached".into()),
-        Some(Away::Draining) => return Some("draining".into()),
-        Some(Away::Elsewhere | Away::Unheard) | None => {}
+        Some(Unavailable::Detached) => return Some("detached".into()),
+        Some(Unavailable::Draining) => return Some("draining".into()),
+        Some(Unavailable::Elsewhere | Unavailable::Unheard) | None => {}
     }
     let over = over(worker, pool).filter(|_| pool.dispatch == DispatchMode::Direct);
     let loaded = over.or_else(|| (worker.active >= worker.capacity).then(|| "busy".into()));

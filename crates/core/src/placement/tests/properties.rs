@@ -9,7 +9,7 @@ use super::model::Model;
 use super::{candidate, labels, names, profile, routing};
 use crate::lane::Shape;
 use crate::placement::memory::Bounds;
-use crate::placement::{Away, Candidate, Refusal, Roster};
+use crate::placement::{Candidate, Refusal, Roster, Unavailable};
 use crate::pools::Closed;
 use crate::worker::{Load, WorkerProfile};
 
@@ -38,7 +38,7 @@ enum Step {
     Remove(u32),
     Active(u32, u32),
     Beat(u32, Load),
-    Away(u32, Option<Away>),
+    Away(u32, Option<Unavailable>),
     Adopt(usize, Vec<(&'static str, Closed)>),
     Place { shape: usize, pool: usize, want: usize },
     Ask(usize),
@@ -84,7 +84,7 @@ fn loads() -> impl Strategy<Value = Load> {
 
 fn steps() -> impl Strategy<Value = Step> {
     let key = || 0..KEYS;
-    let away = prop_oneof![2 => Just(None), 1 => Just(Some(Away::Detached)), 1 => Just(Some(Away::Draining)), 2 => Just(Some(Away::Elsewhere)), 1 => Just(Some(Away::Unheard))];
+    let away = prop_oneof![2 => Just(None), 1 => Just(Some(Unavailable::Detached)), 1 => Just(Some(Unavailable::Draining)), 2 => Just(Some(Unavailable::Elsewhere)), 1 => Just(Some(Unavailable::Unheard))];
     let closed = proptest::collection::vec(
         (proptest::sample::select(&POOLS[..]), prop_oneof![Just(Closed::Paused), Just(Closed::Draining)]),
         0..2,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{candidate, free, labels, names, place, profile, routing};
 use crate::lane::Shape;
-use crate::placement::{Away, Candidate, Roster, WORKERS_SHOWN_MAX};
+use crate::placement::{Candidate, Roster, Unavailable, WORKERS_SHOWN_MAX};
 use crate::pools::Closed;
 use crate::pools::Closed::{Draining, Paused};
 use crate::worker::Load;
@@ -36,7 +36,7 @@ fn overloaded(mut worker: Candidate) -> Candidate {
     worker
 }
 
-fn away(mut worker: Candidate, away: Away) -> Candidate {
+fn away(mut worker: Candidate, away: Unavailable) -> Candidate {
     worker.away = Some(away);
     worker
 }
@@ -44,17 +44,17 @@ fn away(mut worker: Candidate, away: Away) -> Candidate {
 #[test]
 fn every_code_is_reached() {
     let unfit = candidate(profile("w", "d1", &["other.*"]), 1);
-    let detached = away(free("w", "d1", 1), Away::Detached);
+    let detached = away(free("w", "d1", 1), Unavailable::Detached);
     let busy = Candidate { active: 1, ..free("w", "q", 1) };
     for (closed, workers, topic, code) in [
         (&[][..], vec![], "unknown.x", "no_pool_mapping"),
         (&[], vec![], "job.x", "no_workers"),
         (&[], vec![unfit], "job.x", "no_workers"),
         (&[], vec![detached.clone()], "job.x", "workers_away"),
-        (&[], vec![away(free("w", "d1", 1), Away::Elsewhere)], "job.x", "workers_busy"),
+        (&[], vec![away(free("w", "d1", 1), Unavailable::Elsewhere)], "job.x", "workers_busy"),
         (&[], vec![detached.clone(), overloaded(free("v", "d2", 1))], "job.x", "pool_overloaded"),
-        (&[], vec![away(overloaded(free("w", "d1", 1)), Away::Elsewhere)], "job.x", "pool_overloaded"),
-        (&[], vec![away(overloaded(free("w", "d1", 1)), Away::Unheard)], "job.x", "pool_overloaded"),
+        (&[], vec![away(overloaded(free("w", "d1", 1)), Unavailable::Elsewhere)], "job.x", "pool_overloaded"),
+        (&[], vec![away(overloaded(free("w", "d1", 1)), Unavailable::Unheard)], "job.x", "pool_overloaded"),
         (&[], vec![overloaded(free("v", "d1", 1)), busy], "mixed.x", "workers_busy"),
         (&[], vec![detached, free("v", "d2", 1)], "job.x", "placed"),
         (&[("d1", Paused)], vec![free("v", "d2", 1)], "job.x", "pool_paused"),
@@ -81,7 +81,7 @@ fn only_what_cannot_be_waited_for_is_hopeless() {
         (&[][..], vec![], "unknown.x", Some("no_pool_mapping".to_owned())),
         (&[], vec![], "job.x", no_workers.clone()),
         (&[], vec![candidate(profile("w", "d1", &["other.*"]), 1)], "job.x", no_workers.clone()),
-        (&[], vec![away(free("w", "d2", 1), Away::Detached)], "job.x", None),
+        (&[], vec![away(free("w", "d2", 1), Unavailable::Detached)], "job.x", None),
         (&[], vec![overloaded(free("w", "d2", 1))], "job.x", None),
         (&[], vec![], "mixed.x", None),
         (&[("q", Draining)], vec![], "mixed.x", no_workers.clone()),
@@ -130,7 +130,7 @@ fn the_preferred_worker_takes_what_it_has_room_for_in_whichever_pool_of_the_rout
     assert_eq!(roster.plan(&prefers("w1"), &"d2".into(), 9, false), [(1, 3)], "it has no room twice");
     assert_eq!(roster.plan(&prefers("w2"), &"d1".into(), 1, false), [(0, 1)], "q is not on the route");
     assert_eq!(roster.plan(&prefers("gone"), &"d1".into(), 1, false), [(0, 1)]);
-    roster.change(&1, |worker| worker.away = Some(Away::Draining));
+    roster.change(&1, |worker| worker.away = Some(Unavailable::Draining));
     assert_eq!(roster.plan(&prefers("w1"), &"d1".into(), 1, false), [(0, 1)]);
 }
 
@@ -188,11 +188,11 @@ fn the_smallest_change_is_named() {
         ),
         (
             &[],
-            vec![away(free("w", "d2", 1), Away::Detached)],
+            vec![away(free("w", "d2", 1), Unavailable::Detached)],
             x(),
             "Bring worker w of pool d2 back: its connection is down.",
         ),
-        (&[], vec![away(free("w", "d2", 1), Away::Draining)], x(), "Start a worker in pool d1 that serves job.x."),
+        (&[], vec![away(free("w", "d2", 1), Unavailable::Draining)], x(), "Start a worker in pool d1 that serves job.x."),
         (
             &[],
             vec![overloaded(free("w", "d2", 1))],

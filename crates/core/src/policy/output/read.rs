@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use super::super::conditions::{Reading, globs, labels, names};
+use super::super::conditions::{RuleReader, globs, labels, names};
 use super::super::input::{FAIL_MODES, FailMode};
 use super::super::keys;
 use super::super::patterns::Content;
 use super::super::rule::{Ids, read_id};
 use super::{FailModeRule, OutputDecision, OutputPolicy, OutputRule};
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
+use crate::config::yaml::YamlNode;
 
 impl OutputPolicy {
     pub(in crate::policy) fn read(
-        node: Option<&Node>,
+        node: Option<&YamlNode>,
         snapshot: &Arc<str>,
         ids: &mut Ids,
-        reading: &mut Reading<'_>,
+        reading: &mut RuleReader<'_>,
     ) -> Self {
         let mut policy = Self {
             snapshot: snapshot.clone(),
@@ -47,7 +47,7 @@ impl OutputPolicy {
     }
 }
 
-fn fail_mode(node: &Node, report: &mut Report) -> Option<FailModeRule> {
+fn fail_mode(node: &YamlNode, report: &mut ConfigReport) -> Option<FailModeRule> {
     let fields = Fields::of(node, &keys::FAIL_MODE, report)?;
     if fields.get("topics").is_none() && fields.get("tenants").is_none() {
         report.refuse(node.at, "the fail mode names no topics and no tenants; name some or use output.fail_mode");
@@ -58,8 +58,8 @@ fn fail_mode(node: &Node, report: &mut Report) -> Option<FailModeRule> {
     Some(FailModeRule { topics, tenants, mode })
 }
 
-fn rule(node: &Node, ids: &mut Ids, reading: &mut Reading<'_>) -> Option<OutputRule> {
-    let Reading { patterns, report, .. } = reading;
+fn rule(node: &YamlNode, ids: &mut Ids, reading: &mut RuleReader<'_>) -> Option<OutputRule> {
+    let RuleReader { patterns, report, .. } = reading;
     let fields = Fields::of(node, &keys::OUTPUT_RULE, report)?;
     let id = read_id(&fields, ids, report);
     if let Some(node) = fields.get("description") {

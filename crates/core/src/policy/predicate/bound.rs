@@ -2,14 +2,14 @@
 
 use std::cmp::Ordering;
 
-use super::{Desk, Fact, Order, Predicate, Slot, Term};
+use super::{Comparison, Fact, Predicate, PredicateScratch, ScratchSlot, Term};
 
 /// What can be told together: comparisons of one value, the same way, with numbers of one kind. Of other kinds the order is
 /// not exact, so that one would not speak for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::policy) struct BoundKind {
-    slot: Slot,
-    order: Order,
+    slot: ScratchSlot,
+    order: Comparison,
     whole: bool,
 }
 
@@ -23,8 +23,8 @@ impl Bound {
     /// Whatever meets the other meets this one too. Both are of one kind.
     pub(in crate::policy) fn is_weaker_than(&self, other: &Self) -> bool {
         let weaker = match self.kind.order {
-            Order::Greater | Order::NotLess => Ordering::Less,
-            Order::Less | Order::NotGreater => Ordering::Greater,
+            Comparison::Greater | Comparison::NotLess => Ordering::Less,
+            Comparison::Less | Comparison::NotGreater => Ordering::Greater,
         };
         self.number.order(&other.number) == Some(weaker)
     }
@@ -49,7 +49,7 @@ impl Predicate {
     }
 
     /// The number is there and does not meet the bound. If it is not there, nothing is said.
-    pub(in crate::policy) fn falls_short(&self, desk: &Desk<'_, '_>) -> bool {
+    pub(in crate::policy) fn falls_short(&self, desk: &PredicateScratch<'_, '_>) -> bool {
         match self {
             Self::All(parts) => parts.iter().find(|part| part.bound().is_some()).is_some_and(|part| part.falls_short(desk)),
             _ => self.holds(desk) == Some(false),
@@ -58,10 +58,10 @@ impl Predicate {
 }
 
 impl Term {
-    fn slot(&self) -> Option<Slot> {
+    fn slot(&self) -> Option<ScratchSlot> {
         match self {
             Self::Label(slot, _) | Self::Payload(slot, _) | Self::Calculated(slot, _) => {
-                Some(*slot).filter(|slot| *slot != Slot::NONE)
+                Some(*slot).filter(|slot| *slot != ScratchSlot::NONE)
             }
             _ => None,
         }

@@ -3,19 +3,19 @@
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::fact::{Fact, Operator};
-use super::{Field, Order, Predicate, Shelf, Slot, Step, Term, Test};
+use super::{Comparison, Field, PayloadStep, Predicate, ScratchLayout, ScratchSlot, Term, Test};
 use crate::formula::{Regexes, literal};
 
 impl Predicate {
     /// The parts of the expression that are known here; the others become [`Predicate::Unknown`].
-    pub(in crate::policy) fn compile(expression: &IdedExpr, regexes: &Regexes, shelf: &mut Shelf) -> Self {
+    pub(in crate::policy) fn compile(expression: &IdedExpr, regexes: &Regexes, shelf: &mut ScratchLayout) -> Self {
         Compiler { regexes, shelf, payload_terms: 0 }.predicate(expression)
     }
 }
 
 struct Compiler<'r> {
     regexes: &'r Regexes,
-    shelf: &'r mut Shelf,
+    shelf: &'r mut ScratchLayout,
     /// How many terms read the payload so far.
     payload_terms: usize,
 }
@@ -81,10 +81,10 @@ impl Compiler<'_> {
             }
             operators::IN => return self.membership(left, right),
             "matches" => return self.matches(left, right),
-            operators::LESS => Order::Less,
-            operators::LESS_EQUALS => Order::NotGreater,
-            operators::GREATER => Order::Greater,
-            operators::GREATER_EQUALS => Order::NotLess,
+            operators::LESS => Comparison::Less,
+            operators::LESS_EQUALS => Comparison::NotGreater,
+            operators::GREATER => Comparison::Greater,
+            operators::GREATER_EQUALS => Comparison::NotLess,
             _ => return None,
         };
         Some(Predicate::Ordered(self.term(left)?, order, self.term(right)?))
@@ -144,7 +144,7 @@ impl Compiler<'_> {
                 ("size", None, [term]) | ("size", Some(term), []) => Some(Term::Size(Box::new(self.value(term)?))),
                 (name, None, [left, right]) => {
                     let operator = operator(name)?;
-                    Some(Term::Calculated(Slot::NONE, Box::new((self.value(left)?, operator, self.value(right)?))))
+                    Some(Term::Calculated(ScratchSlot::NONE, Box::new((self.value(left)?, operator, self.value(right)?))))
                 }
                 _ => None,
             },
@@ -158,17 +158,19 @@ impl Compiler<'_> {
                 "now" => Some(Term::Field(Field::Now)),
                 "payload" => {
                     self.payload_terms += 1;
-                    Some(Term::Payload(Slot::NONE, Vec::new()))
+                    Some(Term::Payload(ScratchSlot::NONE, Vec::new()))
                 }
                 _ => None,
             },
-            Expr::Select(select) if !select.test => self.step(&select.operand, Step::Name(select.field.as_str().into())),
+            Expr::Select(select) if !select.test => {
+                self.step(&select.operand, PayloadStep::Name(select.field.as_str().into()))
+            }
             Expr::Call(call) => match (call.func_name.as_str(), call.args.as_slice()) {
                 (operators::INDEX, [map, key]) => {
                     let Expr::Literal(key) = &key.expr else { return None };
                     let step = match key {
-                        LiteralValue::String(name) => Step::Name(name.inner().into()),
-                        LiteralValue::Int(place) => Step::Place(usize::try_from(*place.inner()).ok()?),
+                        LiteralValue::String(name) => PayloadStep::Name(name.inner().into()),
+                        LiteralValue::Int(place) => PayloadStep::Place(usize::try_from(*place.inner()).ok()?),
                         _ => return None,
                     };
                     self.step(map, step)
@@ -179,11 +181,11 @@ impl Compiler<'_> {
         }
     }
 
-    fn step(&mut self, operand: &IdedExpr, step: Step) -> Option<Term> {
+    fn step(&mut self, operand: &IdedExpr, step: PayloadStep) -> Option<Term> {
         if matches!(&operand.expr, Expr::Ident(name) if name == "job") {
             return match step {
-                Step::Name(name) => field(&name).map(Term::Field),
-                Step::Place(_) => None,
+                PayloadStep::Name(name) => field(&name).map(Term::Field),
+                PayloadStep::Place(_) => None,
             };
         }
         match (self.path(operand)?, step) {
@@ -191,7 +193,7 @@ impl Compiler<'_> {
                 steps.push(step);
                 Some(Term::Payload(slot, steps))
             }
-            (Term::Field(Field::Labels), Step::Name(name)) => Some(Term::Label(Slot::NONE, name)),
+            (Term::Field(Field::Labels), PayloadStep::Name(name)) => Some(Term::Label(ScratchSlot::NONE, name)),
             _ => None,
         }
     }

@@ -8,8 +8,8 @@
 mod bound;
 mod compile;
 mod demand;
-mod desk;
 mod fact;
+mod scratch;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +19,8 @@ use regex::Regex;
 
 use super::payload::Payload;
 pub(super) use bound::{Bound, BoundKind};
-pub(super) use desk::{Desk, Shelf, Slot};
 use fact::{Fact, Operator, all, any};
+pub(super) use scratch::{PredicateScratch, ScratchLayout, ScratchSlot};
 
 #[derive(Debug)]
 pub(super) enum Predicate {
@@ -30,7 +30,7 @@ pub(super) enum Predicate {
     Any(Box<[Self]>),
     Not(Box<Self>),
     Equal(Term, Term),
-    Ordered(Term, Order, Term),
+    Ordered(Term, Comparison, Term),
     /// A text that is one of these, which are sorted.
     OneOf(Term, Box<[Box<str>]>),
     In(Term, Term),
@@ -46,10 +46,10 @@ pub(super) enum Term {
     Text(Box<str>),
     Number(Fact<'static>),
     Field(Field),
-    Label(Slot, Box<str>),
-    Payload(Slot, Vec<Step>),
+    Label(ScratchSlot, Box<str>),
+    Payload(ScratchSlot, Vec<PayloadStep>),
     List(Box<[Self]>),
-    Calculated(Slot, Box<(Self, Operator, Self)>),
+    Calculated(ScratchSlot, Box<(Self, Operator, Self)>),
     Negative(Box<Self>),
     Size(Box<Self>),
     Choice(Box<(Predicate, Self, Self)>),
@@ -73,13 +73,13 @@ pub(super) enum Field {
 
 /// One step into a payload.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum PayloadStep {
     Name(Box<str>),
     Place(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
+pub(super) enum Comparison {
     Less,
     NotGreater,
     Greater,
@@ -95,7 +95,7 @@ pub(super) enum Test {
 
 impl Predicate {
     /// Whether it holds, unless only the interpreter can tell.
-    pub(super) fn holds(&self, desk: &Desk<'_, '_>) -> Option<bool> {
+    pub(super) fn holds(&self, desk: &PredicateScratch<'_, '_>) -> Option<bool> {
         match self {
             Self::Unknown => None,
             Self::All(parts) => all(parts.iter().map(|part| part.holds(desk))),
@@ -105,10 +105,10 @@ impl Predicate {
             Self::Ordered(left, order, right) => {
                 let found = left.read(desk)?.order(&right.read(desk)?)?;
                 Some(match order {
-                    Order::Less => found == Ordering::Less,
-                    Order::NotGreater => found != Ordering::Greater,
-                    Order::Greater => found == Ordering::Greater,
-                    Order::NotLess => found != Ordering::Less,
+                    Comparison::Less => found == Ordering::Less,
+                    Comparison::NotGreater => found != Ordering::Greater,
+                    Comparison::Greater => found == Ordering::Greater,
+                    Comparison::NotLess => found != Ordering::Less,
                 })
             }
             Self::OneOf(term, words) => match term.read(desk)? {
@@ -149,7 +149,7 @@ impl Predicate {
 
 impl Term {
     /// The value, unless it is absent, fails or is one that only the interpreter knows.
-    fn read<'t>(&'t self, desk: &'t Desk<'_, '_>) -> Option<Fact<'t>> {
+    fn read<'t>(&'t self, desk: &'t PredicateScratch<'_, '_>) -> Option<Fact<'t>> {
         match self {
             Self::Text(text) => Some(Fact::Text(text)),
             Self::Number(fact) => Some(*fact),
@@ -178,7 +178,7 @@ impl Term {
 }
 
 impl Field {
-    fn read<'f>(self, desk: &Desk<'f, '_>) -> Fact<'f> {
+    fn read<'f>(self, desk: &PredicateScratch<'f, '_>) -> Fact<'f> {
         let subject = desk.facts().subject();
         match self {
             Self::Id => Fact::Text(subject.job_id),
@@ -196,7 +196,7 @@ impl Field {
     }
 }
 
-impl Step {
+impl PayloadStep {
     fn into<'p, 'a>(&self, payload: &'p Payload<'a>) -> Option<&'p Payload<'a>> {
         match (self, payload) {
             (Self::Name(name), Payload::Map(entries)) => entries.get(name),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::{Desk, Shelf};
-use crate::config::{Place, Report};
+use super::{PredicateScratch, ScratchLayout};
+use crate::config::{ConfigReport, SourcePosition};
 use crate::formula::Regexes;
 use crate::ids::JobId;
 use crate::policy::Subject;
@@ -161,13 +161,13 @@ type Said = Result<bool, String>;
 
 /// What the condition says of the request: by its predicate, by the interpreter and as it is asked.
 fn asked(text: &str, request: &JobRequest) -> Option<(Option<bool>, Said, Said)> {
-    let (mut regexes, mut shelf, mut report) = (Regexes::new(), Shelf::default(), Report::new("p.yaml"));
+    let (mut regexes, mut shelf, mut report) = (Regexes::new(), ScratchLayout::default(), ConfigReport::new("p.yaml"));
     // The expression may be too large to be accepted.
-    let when = When::compile(text, "r", Place { line: 1, column: 1 }, &mut regexes, &mut shelf, &mut report)?;
+    let when = When::compile(text, "r", SourcePosition { line: 1, column: 1 }, &mut regexes, &mut shelf, &mut report)?;
     let (subject, regexes) = (Subject::new(request, Timestamp::from_millis(50)), Arc::new(regexes));
     let facts = Facts::new(&subject);
     let evaluation = Evaluation::new(&facts, &regexes);
-    Some((when.predicate.holds(&Desk::new(&facts)), evaluation.interpret(&when), evaluation.holds(&when)))
+    Some((when.predicate.holds(&PredicateScratch::new(&facts)), evaluation.interpret(&when), evaluation.holds(&when)))
 }
 
 /// Expressions of whose kinds nearly all fit together, so that most can be evaluated.

@@ -26,6 +26,13 @@ fn conditions_are_refused_at_their_line() {
         ("tenants: ['']", "an entry of tenants must not be empty"),
         ("labels: {}", "labels is empty; remove it or name at least one"),
         ("labels: {env: true}", "label \"env\" must be text; put it in quotes: \"true\""),
+        ("label_not_in: {env: []}", "the list of \"env\" is empty; remove it or name at least one"),
+        ("label_not_in: {}", "label_not_in is empty; remove it or name at least one"),
+        ("label_allowlist: {}", "label_allowlist is empty; remove it or name at least one"),
+        (
+            "{label_not_in: {env: [a]}, label_allowlist: {env: [a]}}",
+            "label_allowlist is the former name of label_not_in; remove it",
+        ),
         ("label_allowlist: {env: []}", "the list of \"env\" is empty; remove it or name at least one"),
         ("label_threshold: {amount: many}", "the limit of \"amount\" must be a number"),
         ("payload_bytes_over: -1", "payload_bytes_over must be a whole number between 0 and 18446744073709551615"),

@@ -55,9 +55,11 @@ fn capabilities_tags_and_requirements_are_told_apart() {
 #[test]
 fn labels_are_compared_listed_and_measured() {
     tells_apart("labels: {env: prod}", &labelled("env", "prod"), &labelled("env", "dev"));
-    let allowed = "label_allowlist: {region: [eu, us]}";
-    tells_apart(allowed, &labelled("region", "cn"), &labelled("region", "eu"));
-    tells_apart(allowed, &labelled("region", "cn"), &plain());
+    for name in ["label_not_in", "label_allowlist"] {
+        let allowed = format!("{name}: {{region: [eu, us]}}");
+        tells_apart(&allowed, &labelled("region", "cn"), &labelled("region", "eu"));
+        tells_apart(&allowed, &labelled("region", "cn"), &plain());
+    }
     let limit = "label_threshold: {amount: 99.5}";
     tells_apart(limit, &labelled("amount", "100"), &labelled("amount", "99.5"));
     tells_apart(limit, &labelled("amount", "1e3"), &labelled("amount", "lots"));

@@ -156,6 +156,7 @@ rules:
   - {id: a, match: {tenants: [other]}, decision: deny, reason: a}
   - {id: b, match: {topics: [x]}, decision: deny, reason: b}
   - {id: c, match: {labels: {env: prod}}, decision: deny, reason: c}
+  - {id: g, match: {label_not_in: {env: [dev]}}, decision: deny, reason: g}
   - {id: d, match: {when: 'payload.amount > 10'}, decision: allow, reason: d}
   - {id: e, match: {}, decision: deny, reason: e}
 tenants:
@@ -173,11 +174,12 @@ tenants:
     assert_eq!(
         looks,
         [
-            (Scope::Base, "a", missed("tenant \"acme\" is not in tenants")),
-            (Scope::Base, "b", missed("topic \"job.echo\" matches none of topics")),
-            (Scope::Base, "c", missed("its labels do not equal labels")),
-            (Scope::Base, "d", LookOutcome::Matched),
-            (Scope::Tenant, "f", LookOutcome::Failed("\"missing\" is absent; ask with has() or in first".to_owned())),
+            (RuleScope::Base, "a", missed("tenant \"acme\" is not in tenants")),
+            (RuleScope::Base, "b", missed("topic \"job.echo\" matches none of topics")),
+            (RuleScope::Base, "c", missed("its labels do not equal labels")),
+            (RuleScope::Base, "g", missed("no label of label_not_in has a value outside of its list")),
+            (RuleScope::Base, "d", LookOutcome::Matched),
+            (RuleScope::Tenant, "f", LookOutcome::Failed("\"missing\" is absent; ask with has() or in first".to_owned())),
         ]
     );
     assert_eq!(&*explanation.verdict.rule, "f");

@@ -2,14 +2,14 @@
 
 use super::super::{Fairness, PriorityShares, WEIGHT_MAX, keys};
 use super::by_tenant;
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{Node, Value};
+use crate::config::yaml::{YamlNode, YamlValue};
 use crate::lane::Priority;
 
 const STRICT: &str = "strict";
 
-pub(super) fn read(node: &Node, report: &mut Report) -> Option<Fairness> {
+pub(super) fn read(node: &YamlNode, report: &mut ConfigReport) -> Option<Fairness> {
     read::some_entries(node, "fairness", report)?;
     let fields = Fields::of(node, &keys::FAIRNESS, report)?;
     let priorities = fields.get("priorities").and_then(|node| priorities(node, report));
@@ -18,10 +18,10 @@ pub(super) fn read(node: &Node, report: &mut Report) -> Option<Fairness> {
     Some(Fairness { priorities: priorities.unwrap_or(default.priorities), tenants: tenants.unwrap_or_default() })
 }
 
-fn priorities(node: &Node, report: &mut Report) -> Option<PriorityShares> {
+fn priorities(node: &YamlNode, report: &mut ConfigReport) -> Option<PriorityShares> {
     match &node.value {
-        Value::Scalar { text, .. } if text == STRICT => Some(PriorityShares::Strict),
-        Value::Scalar { text, .. } => {
+        YamlValue::Scalar { text, .. } if text == STRICT => Some(PriorityShares::Strict),
+        YamlValue::Scalar { text, .. } => {
             let message = "priorities must be strict, or weights such as {critical: 64, high: 16, default: 4, low: 1}";
             report.unknown(node.at, message, text, [STRICT]);
             None
@@ -31,7 +31,7 @@ fn priorities(node: &Node, report: &mut Report) -> Option<PriorityShares> {
 }
 
 /// A priority that is left out keeps its default.
-fn weights(node: &Node, report: &mut Report) -> Option<[u32; 4]> {
+fn weights(node: &YamlNode, report: &mut ConfigReport) -> Option<[u32; 4]> {
     read::some_entries(node, "priorities", report)?;
     let fields = Fields::of(node, &keys::PRIORITIES, report)?;
     Some(Priority::ALL.map(|priority| {

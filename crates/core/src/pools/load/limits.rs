@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::super::limit::{LimitRule, Per};
 use super::super::{CONCURRENT_MAX, keys};
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::Node;
+use crate::config::yaml::YamlNode;
 use crate::glob::Glob;
 use crate::rate::Rate;
 
-pub(super) fn read(node: &Node, report: &mut Report) -> Vec<LimitRule> {
+pub(super) fn read(node: &YamlNode, report: &mut ConfigReport) -> Vec<LimitRule> {
     let mut lines = BTreeMap::new();
     let mut rules = Vec::new();
     for item in read::items(node, "limits", report).unwrap_or_default() {
@@ -23,7 +23,7 @@ pub(super) fn read(node: &Node, report: &mut Report) -> Vec<LimitRule> {
     rules
 }
 
-fn rule(node: &Node, report: &mut Report) -> Option<LimitRule> {
+fn rule(node: &YamlNode, report: &mut ConfigReport) -> Option<LimitRule> {
     let fields = Fields::of(node, &keys::LIMIT, report)?;
     if fields.get("max_concurrent").or_else(|| fields.get("rate")).is_none() {
         report.refuse(fields.at, "the limit limits nothing; add max_concurrent or rate");
@@ -40,13 +40,13 @@ fn rule(node: &Node, report: &mut Report) -> Option<LimitRule> {
     })
 }
 
-fn topics(node: &Node, report: &mut Report) -> Vec<Glob> {
+fn topics(node: &YamlNode, report: &mut ConfigReport) -> Vec<Glob> {
     let texts = read::texts(node, "topics", report).unwrap_or_default();
     read::distinct(&texts, "topics", report);
     texts.into_iter().filter_map(|(text, at)| read::glob(text, at, "topics", report)).collect()
 }
 
-fn per(node: &Node, report: &mut Report) -> Vec<Per> {
+fn per(node: &YamlNode, report: &mut ConfigReport) -> Vec<Per> {
     let words = Per::ALL.map(|per| (per.as_str(), per));
     let mut list = Vec::new();
     for item in read::items(node, "per", report).unwrap_or_default() {

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use super::{Pools, keys};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Entry, Node, Value};
-use crate::config::{ConfigError, Place, Report, TopicMap, snapshot};
+use crate::config::yaml::{self, YamlEntry, YamlNode, YamlValue};
+use crate::config::{ConfigError, ConfigReport, SourcePosition, TopicMap, snapshot};
 use crate::ids::{PoolName, TenantId};
 
 impl Pools {
     /// Reads a pools file. `file` is the name that errors show.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        let mut report = Report::new(file);
+        let mut report = ConfigReport::new(file);
         let pools = yaml::parse(text, &mut report).and_then(|root| read_pools(&root, text, &mut report));
         match pools {
             Some(pools) if report.is_clean() => Ok(pools),
@@ -25,7 +25,7 @@ impl Pools {
     }
 }
 
-fn read_pools(root: &Node, text: &str, report: &mut Report) -> Option<Pools> {
+fn read_pools(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Option<Pools> {
     let fields = Fields::of(root, &keys::FILE, report)?;
     let entries = fields.need("pools", report).and_then(|node| read::some_entries(node, "pools", report));
     let topics = fields.need("topics", report).and_then(|node| topics(node, entries, report));
@@ -44,7 +44,7 @@ fn read_pools(root: &Node, text: &str, report: &mut Report) -> Option<Pools> {
 
 /// Reads the mapping and holds it against the pools that are declared, unless none could be read: then every topic would
 /// be refused for one fault.
-fn topics(node: &Node, pools: Option<&[Entry]>, report: &mut Report) -> Option<TopicMap<Arc<[PoolName]>>> {
+fn topics(node: &YamlNode, pools: Option<&[YamlEntry]>, report: &mut ConfigReport) -> Option<TopicMap<Arc<[PoolName]>>> {
     let declared: Option<BTreeSet<&str>> = pools.map(|pools| pools.iter().map(|pool| pool.key.as_str()).collect());
     let mut led_to = BTreeSet::new();
     let map = TopicMap::read(node, "topics", report, |entry, report| {
@@ -60,12 +60,12 @@ fn topics(node: &Node, pools: Option<&[Entry]>, report: &mut Report) -> Option<T
 }
 
 /// One pool, or several in the order of choice.
-fn choices<'a>(entry: &'a Entry, report: &mut Report) -> Option<Vec<(&'a str, Place)>> {
+fn choices<'a>(entry: &'a YamlEntry, report: &mut ConfigReport) -> Option<Vec<(&'a str, SourcePosition)>> {
     let list = format!("the pools of {:?}", entry.key);
     let node = &entry.value;
     match &node.value {
-        Value::Scalar { .. } if !node.is_null() => return Some(vec![(read::text(node, &list, report)?, node.at)]),
-        Value::List(_) => {}
+        YamlValue::Scalar { .. } if !node.is_null() => return Some(vec![(read::text(node, &list, report)?, node.at)]),
+        YamlValue::List(_) => {}
         _ => {
             report.refuse(node.at, format!("{list} must be one name or a list of names"));
             return None;
@@ -76,7 +76,7 @@ fn choices<'a>(entry: &'a Entry, report: &mut Report) -> Option<Vec<(&'a str, Pl
     Some(names)
 }
 
-fn refuse_undeclared(names: &[(&str, Place)], declared: Option<&BTreeSet<&str>>, report: &mut Report) {
+fn refuse_undeclared(names: &[(&str, SourcePosition)], declared: Option<&BTreeSet<&str>>, report: &mut ConfigReport) {
     let Some(declared) = declared else { return };
     for (name, at) in names.iter().filter(|(name, _)| !declared.contains(name)) {
         let message = format!("pool {name:?} is not declared; add it under pools");
@@ -85,9 +85,9 @@ fn refuse_undeclared(names: &[(&str, Place)], declared: Option<&BTreeSet<&str>>,
 }
 
 /// A number for each tenant that is named.
-fn by_tenant(node: &Node, name: &str, max: u32, report: &mut Report) -> BTreeMap<TenantId, u32> {
+fn by_tenant(node: &YamlNode, name: &str, max: u32, report: &mut ConfigReport) -> BTreeMap<TenantId, u32> {
     let entries = read::some_entries(node, name, report).unwrap_or_default();
-    let read = |entry: &Entry| {
+    let read = |entry: &YamlEntry| {
         let tenant = read::name(&entry.key, "tenant", entry.at, report);
         let number = read::count(&entry.value, &format!("the number of tenant {:?}", entry.key), max, report);
         Some((TenantId::from(tenant?), number?))

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::super::{CONCURRENT_MAX, DispatchMode, Overload, Pool, keys};
 use super::by_tenant;
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{Entry, Node};
+use crate::config::yaml::{YamlEntry, YamlNode};
 use crate::ids::{NAME_BYTES_MAX, PoolName};
 use crate::limits::VALUE_BYTES_MAX;
 
-pub(super) fn read(entry: &Entry, report: &mut Report) -> Option<Pool> {
+pub(super) fn read(entry: &YamlEntry, report: &mut ConfigReport) -> Option<Pool> {
     let name = read::name(&entry.key, "pool", entry.at, report);
     if entry.value.is_null() {
         report.refuse(entry.at, format!("pool {0:?} says nothing; write \"{0}: {{}}\" for the defaults", entry.key));
@@ -38,14 +38,14 @@ pub(super) fn read(entry: &Entry, report: &mut Report) -> Option<Pool> {
     })
 }
 
-fn capabilities(node: &Node, report: &mut Report) -> BTreeSet<Arc<str>> {
+fn capabilities(node: &YamlNode, report: &mut ConfigReport) -> BTreeSet<Arc<str>> {
     let texts = read::texts(node, "capabilities", report).unwrap_or_default();
     read::distinct(&texts, "capabilities", report);
     texts.into_iter().filter_map(|(text, at)| read::name(text, "capability", at, report)).map(Arc::from).collect()
 }
 
 /// Labels are no names: like those of jobs and workers they may have any character that can be seen.
-fn labels(node: &Node, report: &mut Report) -> BTreeMap<Arc<str>, Arc<str>> {
+fn labels(node: &YamlNode, report: &mut ConfigReport) -> BTreeMap<Arc<str>, Arc<str>> {
     let mut labels = BTreeMap::new();
     for entry in read::some_entries(node, "labels", report).unwrap_or_default() {
         let name = &entry.key;
@@ -63,7 +63,7 @@ fn labels(node: &Node, report: &mut Report) -> BTreeMap<Arc<str>, Arc<str>> {
 }
 
 /// What is left out keeps the default of the way jobs are dispatched.
-fn overload(node: Option<&Node>, dispatch: DispatchMode, report: &mut Report) -> Overload {
+fn overload(node: Option<&YamlNode>, dispatch: DispatchMode, report: &mut ConfigReport) -> Overload {
     let default = match dispatch {
         DispatchMode::Queue => Overload::QUEUE,
         DispatchMode::Direct => Overload::DIRECT,

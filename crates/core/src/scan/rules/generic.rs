@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::super::checks;
-use super::super::finding::Kind;
+use super::super::finding::FindingKind;
 use super::{Probe, assignment, leads};
 
 pub(super) static PROBES: [Probe; 6] = [
-    Probe::code("private_key", Kind::Secrets, &["-----begin "], private_key),
+    Probe::code("private_key", FindingKind::Secrets, &["-----begin "], private_key),
     Probe::token("jwt", &["eyj"], r"eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{16,1400}").open(),
     Probe::token("url_password", &["://"], r#"://[^\s/?#:@"'<>\\]{0,64}:([^\s/?#@"'<>\\]{1,128})@[A-Za-z0-9.\[]"#)
         .lead(before_password)
@@ -24,14 +24,14 @@ pub(super) static PROBES: [Probe; 6] = [
     .loose(),
     Probe::code(
         "password_assignment",
-        Kind::Secrets,
+        FindingKind::Secrets,
         &["password", "passwd", "passphrase", "_pwd", "_pass"],
         assignment::password,
     )
     .loose(),
     Probe::code(
         "generic_secret",
-        Kind::Secrets,
+        FindingKind::Secrets,
         &[
             "secret",
             "token",

@@ -17,12 +17,12 @@ use std::ops::Range;
 pub(super) use numbers::{NUMBERS, Numbers, spans as number_spans};
 
 use super::checks;
-use super::finding::Kind;
+use super::finding::FindingKind;
 
 /// One way to recognise what a rule looks for. A rule has as many probes as its thing has forms.
 pub(super) struct Probe {
     pub(super) rule: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: FindingKind,
     /// Where one of these stands, in upper or lower case, the probe looks. ASCII only.
     pub(super) keywords: &'static [&'static str],
     /// From the place of the keyword to the start of the match, if what lies before allows one.
@@ -53,7 +53,7 @@ impl Probe {
     const fn token(rule: &'static str, keywords: &'static [&'static str], pattern: &'static str) -> Self {
         Self {
             rule,
-            kind: Kind::Secrets,
+            kind: FindingKind::Secrets,
             keywords,
             lead: leads::word,
             find: Find::Regex(pattern),
@@ -66,7 +66,13 @@ impl Probe {
     /// A phrase of an attack.
     const fn phrase(rule: &'static str, keywords: &'static [&'static str], pattern: &'static str) -> Self {
         let find = Find::Phrase(pattern);
-        Self { kind: Kind::Injection, find, closed: false, check: checks::any, ..Self::token(rule, keywords, pattern) }
+        Self {
+            kind: FindingKind::Injection,
+            find,
+            closed: false,
+            check: checks::any,
+            ..Self::token(rule, keywords, pattern)
+        }
     }
 
     /// A value without a mark of its own, known by the name before it.
@@ -77,7 +83,7 @@ impl Probe {
     /// Something that a function recognises.
     const fn code(
         rule: &'static str,
-        kind: Kind,
+        kind: FindingKind,
         keywords: &'static [&'static str],
         code: fn(&str, usize) -> Option<Range<usize>>,
     ) -> Self {

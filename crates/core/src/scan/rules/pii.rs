@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::super::finding::Kind;
+use super::super::finding::FindingKind;
 use super::{Probe, leads};
 
 pub(super) static PROBES: [Probe; 2] =
-    [Probe::code("email", Kind::Pii, &["@"], email), Probe::code("phone", Kind::Pii, &["+"], phone)];
+    [Probe::code("email", FindingKind::Pii, &["@"], email), Probe::code("phone", FindingKind::Pii, &["+"], phone)];
 
 const LOCAL_BYTES_MAX: usize = 64;
 const DOMAIN_BYTES_MAX: usize = 253;

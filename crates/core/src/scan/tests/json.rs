@@ -1,7 +1,7 @@
 //! Escapes, and redaction that keeps JSON whole.
 
 use super::{KEY, everything, found, rules, sample, scan};
-use crate::scan::{Finding, Kind, Scanners, redact};
+use crate::scan::{Finding, FindingKind, Scanners, redact};
 
 fn redacted(text: &str) -> Option<String> {
     Scanners::builtin().redact(&everything(), text, &scan(text), &KEY)
@@ -58,7 +58,8 @@ fn redacted_json_stays_json() {
 fn a_span_over_several_values_is_taken_from_each_and_leaves_the_brackets() {
     let text = r#"{"a":"xSECRET","b":[12,true],"c":"SECRETx"}"#;
     let (start, end) = (text.find("SECRET").expect("a start"), text.rfind('x').expect("an end"));
-    let finding = Finding { kind: Kind::Pattern, rule: "r".into(), offset: start, length: end - start, hash: String::new() };
+    let finding =
+        Finding { kind: FindingKind::Pattern, rule: "r".into(), offset: start, length: end - start, hash: String::new() };
     let expected = r#"{"a":"x[REDACTED:r]","[REDACTED:r]":["[REDACTED:r]","[REDACTED:r]"],"[REDACTED:r]":"[REDACTED:r]x"}"#;
     assert_eq!(redact(text, &[finding]).as_deref(), Some(expected));
 }
@@ -66,14 +67,14 @@ fn a_span_over_several_values_is_taken_from_each_and_leaves_the_brackets() {
 #[test]
 fn a_span_that_cuts_an_escape_takes_the_whole_of_it() {
     let text = r#""a\u0041b\\c""#;
-    let cut = |offset, length| Finding { kind: Kind::Pattern, rule: "r".into(), offset, length, hash: String::new() };
+    let cut = |offset, length| Finding { kind: FindingKind::Pattern, rule: "r".into(), offset, length, hash: String::new() };
     assert_eq!(redact(text, &[cut(4, 1)]).as_deref(), Some(r#""a[REDACTED:r]b\\c""#));
     assert_eq!(redact(text, &[cut(10, 1)]).as_deref(), Some(r#""a\u0041b[REDACTED:r]c""#));
 }
 
 #[test]
 fn a_finding_of_another_text_is_refused() {
-    let finding = |offset, length| Finding { kind: Kind::Pii, rule: "r".into(), offset, length, hash: String::new() };
+    let finding = |offset, length| Finding { kind: FindingKind::Pii, rule: "r".into(), offset, length, hash: String::new() };
     assert_eq!(redact("short", &[finding(3, 9)]), None);
     assert_eq!(redact("é", &[finding(1, 1)]), None);
     assert_eq!(redact("short", &[finding(usize::MAX, 2)]), None);
@@ -82,8 +83,9 @@ fn a_finding_of_another_text_is_refused() {
 #[test]
 fn overlapping_findings_of_two_kinds_are_both_reported_and_redacted_once() {
     let text = "x' UNION SELECT ann@example.com";
-    let whole = Finding { kind: Kind::Injection, rule: "i".into(), offset: 0, length: text.len(), hash: String::new() };
-    let part = Finding { kind: Kind::Pii, rule: "p".into(), offset: 16, length: 15, hash: String::new() };
+    let whole =
+        Finding { kind: FindingKind::Injection, rule: "i".into(), offset: 0, length: text.len(), hash: String::new() };
+    let part = Finding { kind: FindingKind::Pii, rule: "p".into(), offset: 16, length: 15, hash: String::new() };
     assert_eq!(redact(text, &[whole, part]).as_deref(), Some("[REDACTED:p]"));
 }
 

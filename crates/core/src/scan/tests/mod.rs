@@ -8,7 +8,7 @@ mod properties;
 mod secrets;
 mod selecting;
 
-use super::{Finding, FindingKey, Report, Scanners, Selection};
+use super::{Finding, FindingKey, ScanReport, Scanners, Selection};
 
 const KEY: FindingKey = FindingKey::new([7; 32]);
 
@@ -16,7 +16,7 @@ fn everything() -> Selection {
     Scanners::builtin().select(&["secrets", "pii", "injection"]).expect("the groups exist")
 }
 
-fn scan(text: &str) -> Report {
+fn scan(text: &str) -> ScanReport {
     Scanners::builtin().scan(&everything(), text, &KEY)
 }
 

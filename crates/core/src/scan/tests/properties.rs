@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{KEY, everything, sample, scan};
-use crate::scan::{Report, Scanners, decode};
+use crate::scan::{ScanReport, Scanners, decode};
 
 const PIECES: &str = concat!(
     "ann@example.com|4111111111111111|4111 1111 1111 1111|DE89370400440532013000|+4930123456789|123-45-6789|",
@@ -41,7 +41,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-fn spans_are_honest(text: &str, report: &Report) {
+fn spans_are_honest(text: &str, report: &ScanReport) {
     for finding in &report.findings {
         assert!(finding.length > 0);
         assert!(text.get(finding.offset..finding.end()).is_some(), "{finding:?} in {text:?}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{found, rules, sample};
-use crate::scan::{Kind, Scanners};
+use crate::scan::{FindingKind, Scanners};
 
 /// Rule, and a token in the form its issuer gives out.
 const TOKENS: [(&str, &str); 88] = [
@@ -162,7 +162,7 @@ fn every_named_value_is_found_without_its_name() {
 fn every_secret_rule_has_a_sample() {
     let covered: BTreeSet<&str> = TOKENS.iter().map(|(rule, _)| *rule).chain(NAMED.iter().map(|(rule, ..)| *rule)).collect();
     let scanners = Scanners::builtin();
-    let secrets = scanners.builtin.rules().filter(|rule| rule.kind == Kind::Secrets).map(|rule| &*rule.name);
+    let secrets = scanners.builtin.rules().filter(|rule| rule.kind == FindingKind::Secrets).map(|rule| &*rule.name);
     let missing: Vec<_> = secrets.filter(|rule| !covered.contains(rule) && *rule != "private_key").collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(covered.len() > 60);

@@ -1,7 +1,7 @@
 //! Choosing scanners, and patterns of one's own.
 
 use super::{KEY, everything, sample};
-use crate::scan::{Kind, PatternFault, Scanners, UserPattern};
+use crate::scan::{FindingKind, PatternFault, Scanners, UserPattern};
 
 fn pattern(name: &str, regex: &str, keywords: &[&str]) -> UserPattern {
     UserPattern { name: name.into(), regex: regex.into(), keywords: keywords.iter().map(|k| (*k).to_owned()).collect() }
@@ -58,7 +58,7 @@ fn a_pattern_is_found_by_its_name_and_by_its_group() {
         let selection = scanners.select(&names).expect("known names");
         let findings = scanners.scan(&selection, text, &KEY).findings;
         assert_eq!(findings.len(), expected, "{names:?}");
-        assert!(findings.iter().all(|f| f.kind == Kind::Pattern));
+        assert!(findings.iter().all(|f| f.kind == FindingKind::Pattern));
     }
 }
 

@@ -9,8 +9,8 @@ use super::{
     GRACE_MS_DEFAULT, MISFIRE_WINDOW_MS_DEFAULT, Misfire, Overlap, QUEUE_MAX, SCHEDULES_MAX, Spec, Timetable, keys,
 };
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Entry, Node};
-use crate::config::{ConfigError, Report};
+use crate::config::yaml::{self, YamlEntry, YamlNode};
+use crate::config::{ConfigError, ConfigReport};
 use crate::limits::SPAN_MS_MAX;
 
 /// The only version of the language so far.
@@ -22,7 +22,7 @@ pub(super) const JITTER_MS_MAX: u64 = 24 * 3_600_000;
 
 /// Reads a file of schedules. `file` is the name that errors show.
 pub fn load(file: &str, text: &str) -> Result<Vec<(Arc<str>, Spec)>, Vec<ConfigError>> {
-    let mut report = Report::new(file);
+    let mut report = ConfigReport::new(file);
     let root = yaml::parse_within(TEXT_BYTES_MAX, text, &mut report);
     let schedules = root.and_then(|root| read_file(&root, &mut report));
     match schedules {
@@ -31,7 +31,7 @@ pub fn load(file: &str, text: &str) -> Result<Vec<(Arc<str>, Spec)>, Vec<ConfigE
     }
 }
 
-fn read_file(root: &Node, report: &mut Report) -> Option<Vec<(Arc<str>, Spec)>> {
+fn read_file(root: &YamlNode, report: &mut ConfigReport) -> Option<Vec<(Arc<str>, Spec)>> {
     let fields = Fields::of(root, &keys::FILE, report)?;
     if let Some(node) = fields.need("version", report) {
         read::whole(node, "version", VERSION..=VERSION, report);
@@ -44,7 +44,7 @@ fn read_file(root: &Node, report: &mut Report) -> Option<Vec<(Arc<str>, Spec)>> 
     Some(entries.iter().filter_map(|entry| read_schedule(entry, report)).collect())
 }
 
-fn read_schedule(entry: &Entry, report: &mut Report) -> Option<(Arc<str>, Spec)> {
+fn read_schedule(entry: &YamlEntry, report: &mut ConfigReport) -> Option<(Arc<str>, Spec)> {
     let name = read::name(&entry.key, "schedule", entry.at, report);
     let fields = Fields::of(&entry.value, &keys::SCHEDULE, report)?;
     let description = fields.get("description").and_then(|node| read::text(node, "description", report));
@@ -78,7 +78,7 @@ fn read_schedule(entry: &Entry, report: &mut Report) -> Option<(Arc<str>, Spec)>
     Some((name?.into(), spec))
 }
 
-fn read_misfire(fields: Fields<'_>, report: &mut Report) -> Option<Misfire> {
+fn read_misfire(fields: Fields<'_>, report: &mut ConfigReport) -> Option<Misfire> {
     let words: Vec<(&str, Misfire)> = Misfire::ALL.iter().map(|word| (word.as_str(), *word)).collect();
     let Some(node) = fields.get("misfire") else { return Some(Misfire::default()) };
     let misfire = read::choice(node, "misfire", &words, report)?;
@@ -88,7 +88,7 @@ fn read_misfire(fields: Fields<'_>, report: &mut Report) -> Option<Misfire> {
     Some(misfire)
 }
 
-fn read_overlap(fields: Fields<'_>, report: &mut Report) -> (Option<Overlap>, Option<u32>) {
+fn read_overlap(fields: Fields<'_>, report: &mut ConfigReport) -> (Option<Overlap>, Option<u32>) {
     let words: Vec<(&str, Overlap)> = Overlap::ALL.iter().map(|word| (word.as_str(), *word)).collect();
     let overlap = match fields.get("overlap") {
         Some(node) => read::choice(node, "overlap", &words, report),
@@ -106,7 +106,7 @@ fn read_overlap(fields: Fields<'_>, report: &mut Report) -> (Option<Overlap>, Op
 }
 
 /// A schedule that never comes to anything is a mistake.
-fn check_times(spec: &Spec, fields: Fields<'_>, report: &mut Report) {
+fn check_times(spec: &Spec, fields: Fields<'_>, report: &mut ConfigReport) {
     let at = |key: &str| fields.place(key).unwrap_or(fields.at);
     if let (Some(start), Some(end)) = (spec.start_at, spec.end_at)
         && start >= end

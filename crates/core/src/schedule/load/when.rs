@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::timing::UTC;
 use super::super::{Rhythm, Timetable};
-use crate::config::Report;
+use crate::config::ConfigReport;
 use crate::config::read::{self, Fields};
 use crate::limits::SPAN_MS_MAX;
 use crate::policy::rfc3339;
@@ -13,17 +13,17 @@ use crate::time::Timestamp;
 /// More often is a stream, not a schedule.
 pub(in crate::schedule) const EVERY_MS_MIN: u64 = 1_000;
 
-pub(super) struct When {
+pub(super) struct ScheduleTiming {
     pub(super) rhythm: Rhythm,
     pub(super) zone: Arc<str>,
     pub(super) start_at: Option<Timestamp>,
     pub(super) end_at: Option<Timestamp>,
 }
 
-pub(super) fn read(fields: Fields<'_>, report: &mut Report) -> Option<When> {
+pub(super) fn read(fields: Fields<'_>, report: &mut ConfigReport) -> Option<ScheduleTiming> {
     let zone = read_zone(fields, report);
     let rhythm = read_rhythm(fields, zone.as_deref().unwrap_or(UTC), report);
-    let moment = |key: &str, report: &mut Report| match fields.get(key) {
+    let moment = |key: &str, report: &mut ConfigReport| match fields.get(key) {
         None => Some(None),
         Some(node) => {
             let moment = read::text(node, key, report).and_then(rfc3339::parse);
@@ -34,10 +34,10 @@ pub(super) fn read(fields: Fields<'_>, report: &mut Report) -> Option<When> {
         }
     };
     let (start_at, end_at) = (moment("start_at", report), moment("end_at", report));
-    Some(When { rhythm: rhythm?, zone: zone?, start_at: start_at?, end_at: end_at? })
+    Some(ScheduleTiming { rhythm: rhythm?, zone: zone?, start_at: start_at?, end_at: end_at? })
 }
 
-fn read_zone(fields: Fields<'_>, report: &mut Report) -> Option<Arc<str>> {
+fn read_zone(fields: Fields<'_>, report: &mut ConfigReport) -> Option<Arc<str>> {
     let Some(node) = fields.get("time_zone") else { return Some(UTC.into()) };
     let zone = read::text(node, "time_zone", report)?;
     match Timetable::new(&Rhythm::EveryMs(EVERY_MS_MIN), zone) {
@@ -49,7 +49,7 @@ fn read_zone(fields: Fields<'_>, report: &mut Report) -> Option<Arc<str>> {
     }
 }
 
-fn read_rhythm(fields: Fields<'_>, zone: &str, report: &mut Report) -> Option<Rhythm> {
+fn read_rhythm(fields: Fields<'_>, zone: &str, report: &mut ConfigReport) -> Option<Rhythm> {
     match (fields.get("cron"), fields.get("every")) {
         (Some(node), None) => {
             let rhythm = Rhythm::Cron(read::text(node, "cron", report)?.into());

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::start::{sample, some_id};
-use super::super::{DagWork, JobWork, Spec, Work, keys, template};
+use super::super::{DagWork, JobWork, ScheduledWork, Spec, keys, template};
 use crate::config::read::{self, Fields};
-use crate::config::yaml::{self, Node};
-use crate::config::{Place, Report};
-use crate::formula::Fault;
+use crate::config::yaml::{self, YamlNode};
+use crate::config::{ConfigReport, SourcePosition};
+use crate::formula::ExpressionFault;
 use crate::lane::Priority;
 use crate::limits::{ATTEMPTS_MAX, SPAN_MS_MAX};
 use crate::request::{Caller, JobRequest};
 
 /// What is wrong with expressions, with where they stand.
-pub(super) type Found = Vec<(Place, Fault)>;
+pub(super) type WorkFaults = Vec<(SourcePosition, ExpressionFault)>;
 
-pub(super) fn read(fields: Fields<'_>, report: &mut Report) -> (Option<Work>, Found) {
-    let mut found = Found::new();
+pub(super) fn read(fields: Fields<'_>, report: &mut ConfigReport) -> (Option<ScheduledWork>, WorkFaults) {
+    let mut found = WorkFaults::new();
     let work = match (fields.get("job"), fields.get("dag")) {
-        (Some(node), None) => read_job(node, &mut found, report).map(Work::Job),
-        (None, Some(node)) => read_dag(node, &mut found, report).map(Work::Dag),
+        (Some(node), None) => read_job(node, &mut found, report).map(ScheduledWork::Job),
+        (None, Some(node)) => read_dag(node, &mut found, report).map(ScheduledWork::Dag),
         (Some(_), Some(_)) => {
             let at = fields.place("dag").unwrap_or(fields.at);
             report.refuse(at, "job and dag both say what to start; remove one");
@@ -36,12 +36,14 @@ pub(super) fn read(fields: Fields<'_>, report: &mut Report) -> (Option<Work>, Fo
 }
 
 /// Tells what is wrong with the expressions; if nothing is, holds a job against the rules for every job.
-pub(super) fn check(name: &str, spec: &Spec, found: Found, fields: Fields<'_>, report: &mut Report) {
+pub(super) fn check(name: &str, spec: &Spec, found: WorkFaults, fields: Fields<'_>, report: &mut ConfigReport) {
     if !found.is_empty() {
         return found.into_iter().for_each(|(at, fault)| fault.tell(at, report));
     }
-    let Work::Job(work) = &spec.work else { return };
-    let Some(job) = fields.get("job").and_then(|node| Fields::of(node, &keys::JOB, &mut Report::new(""))) else { return };
+    let ScheduledWork::Job(work) = &spec.work else { return };
+    let Some(job) = fields.get("job").and_then(|node| Fields::of(node, &keys::JOB, &mut ConfigReport::new(""))) else {
+        return;
+    };
     match sample(name, spec, work) {
         Err(error) => report.refuse(job.at, format!("the job cannot be made: {error}")),
         Ok(new) => {
@@ -53,7 +55,7 @@ pub(super) fn check(name: &str, spec: &Spec, found: Found, fields: Fields<'_>, r
     }
 }
 
-fn read_job(node: &Node, found: &mut Found, report: &mut Report) -> Option<JobWork> {
+fn read_job(node: &YamlNode, found: &mut WorkFaults, report: &mut ConfigReport) -> Option<JobWork> {
     let fields = Fields::of(node, &keys::JOB, report)?;
     let topic = fields.need("topic", report).and_then(|node| named(node, "topic", report));
     let priorities = Priority::ALL.map(|priority| (priority.as_str(), priority));
@@ -84,7 +86,7 @@ fn read_job(node: &Node, found: &mut Found, report: &mut Report) -> Option<JobWo
     })
 }
 
-fn read_dag(node: &Node, found: &mut Found, report: &mut Report) -> Option<DagWork> {
+fn read_dag(node: &YamlNode, found: &mut WorkFaults, report: &mut ConfigReport) -> Option<DagWork> {
     let fields = Fields::of(node, &keys::DAG, report)?;
     let name = fields.need("name", report).and_then(|node| named(node, "name", report));
     let version = fields.get("version").and_then(|node| read::count(node, "version", u32::MAX, report));
@@ -95,26 +97,26 @@ fn read_dag(node: &Node, found: &mut Found, report: &mut Report) -> Option<DagWo
     Some(DagWork { name: name?.into(), version, params: params.unwrap_or_default() })
 }
 
-fn named<'a>(node: &'a Node, key: &str, report: &mut Report) -> Option<&'a str> {
+fn named<'a>(node: &'a YamlNode, key: &str, report: &mut ConfigReport) -> Option<&'a str> {
     read::text(node, key, report).and_then(|text| read::name(text, key, node.at, report))
 }
 
-fn names(node: &Node, key: &str, report: &mut Report) -> BTreeSet<String> {
+fn names(node: &YamlNode, key: &str, report: &mut ConfigReport) -> BTreeSet<String> {
     let texts = read::texts(node, key, report).unwrap_or_default();
     read::distinct(&texts, key, report);
     texts.into_iter().map(|(text, _)| text.to_owned()).collect()
 }
 
 /// A text that may have holes.
-fn holed(node: &Node, name: &str, found: &mut Found, report: &mut Report) -> Option<String> {
+fn holed(node: &YamlNode, name: &str, found: &mut WorkFaults, report: &mut ConfigReport) -> Option<String> {
     let text = read::text(node, name, report)?;
     template::faults(text, name, node.at, found);
     Some(text.to_owned())
 }
 
-fn texts(node: &Node, key: &str, found: &mut Found, report: &mut Report) -> BTreeMap<String, String> {
+fn texts(node: &YamlNode, key: &str, found: &mut WorkFaults, report: &mut ConfigReport) -> BTreeMap<String, String> {
     let entries = read::some_entries(node, key, report).unwrap_or_default();
-    let mut read = |entry: &yaml::Entry| {
+    let mut read = |entry: &yaml::YamlEntry| {
         let name = format!("{key} entry {:?}", entry.key);
         Some((entry.key.clone(), holed(&entry.value, &name, found, report)?))
     };
@@ -122,16 +124,16 @@ fn texts(node: &Node, key: &str, found: &mut Found, report: &mut Report) -> BTre
 }
 
 /// JSON whose texts may have holes.
-fn json(node: &Node, name: &str, found: &mut Found, report: &mut Report) -> Value {
+fn json(node: &YamlNode, name: &str, found: &mut WorkFaults, report: &mut ConfigReport) -> Value {
     yaml::check_numbers(node, name, report);
     check_holes(node, name, found);
     node.to_json()
 }
 
-fn check_holes(node: &Node, name: &str, found: &mut Found) {
+fn check_holes(node: &YamlNode, name: &str, found: &mut WorkFaults) {
     match &node.value {
-        yaml::Value::Scalar { text, .. } => template::faults(text, name, node.at, found),
-        yaml::Value::List(items) => items.iter().for_each(|item| check_holes(item, name, found)),
-        yaml::Value::Map(entries) => entries.iter().for_each(|entry| check_holes(&entry.value, name, found)),
+        yaml::YamlValue::Scalar { text, .. } => template::faults(text, name, node.at, found),
+        yaml::YamlValue::List(items) => items.iter().for_each(|item| check_holes(item, name, found)),
+        yaml::YamlValue::Map(entries) => entries.iter().for_each(|entry| check_holes(&entry.value, name, found)),
     }
 }

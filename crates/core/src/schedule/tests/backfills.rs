@@ -1,6 +1,6 @@
 use super::*;
 
-fn asked(schedule: &Schedule, from: i64, to: i64, concurrency: u32) -> Result<Turn, BackfillRefused> {
+fn asked(schedule: &Schedule, from: i64, to: i64, concurrency: u32) -> Result<ScheduleDecision, BackfillRefused> {
     schedule.backfill(Backfill::new("b".into(), ms(from), ms(to), concurrency), ms(100 * DAY))
 }
 
@@ -15,7 +15,7 @@ fn daily_with(overlap: &str) -> Schedule {
 /// A backfill of ten days, its first time at work, and then the first of the schedule's own.
 fn beside_a_backfill(overlap: &str) -> (Schedule, Vec<Slot>) {
     let (schedule, slots) = run(asked(&daily_with(overlap), 0, 9 * DAY + 2 * HOUR, 1).unwrap().schedule, ms(100 * DAY));
-    assert_eq!(outcomes(&slots), [(2 * HOUR, Outcome::Started)]);
+    assert_eq!(outcomes(&slots), [(2 * HOUR, SlotOutcome::Started)]);
     run(schedule, ms(100 * DAY + 2 * HOUR))
 }
 
@@ -43,7 +43,7 @@ fn a_backfill_starts_each_time_of_its_span_once_a_few_at_a_time() {
 fn a_backfill_does_not_get_in_the_way_of_the_schedules_own_times() {
     let (schedule, _) = run(asked(&daily(), 0, 9 * DAY, 2).unwrap().schedule, ms(100 * DAY));
     let (schedule, slots) = run(schedule, ms(100 * DAY + 2 * HOUR));
-    assert_eq!(outcomes(&slots), [(100 * DAY + 2 * HOUR, Outcome::Started)]);
+    assert_eq!(outcomes(&slots), [(100 * DAY + 2 * HOUR, SlotOutcome::Started)]);
     assert_eq!(schedule.at_work().count(), 2, "the backfill's");
 }
 
@@ -52,15 +52,15 @@ fn under_any_other_overlap_a_time_waits_for_what_a_backfill_has_at_work_and_goes
     let own = 100 * DAY + 2 * HOUR;
     for overlap in ["skip", "queue", "replace"] {
         let (schedule, slots) = beside_a_backfill(overlap);
-        assert_eq!(outcomes(&slots), [(own, Outcome::Queued)], "{overlap}: neither lost nor beside it");
+        assert_eq!(outcomes(&slots), [(own, SlotOutcome::Queued)], "{overlap}: neither lost nor beside it");
         assert_eq!(reasons(&slots), ["waits until what a backfill started for 1970-01-01T02:00:00+00:00 has ended"]);
         assert!(schedule.wakes_at > Some(ms(own)), "{overlap}: it sleeps until it looks again: {:?}", schedule.wakes_at);
         let turn = schedule.turn(&ended(&schedule, ms(own + 1))).unwrap();
-        assert_eq!((outcomes(&turn.changed), outcomes(&turn.fresh)), (vec![(own, Outcome::Due)], vec![]), "{overlap}");
+        assert_eq!((outcomes(&turn.changed), outcomes(&turn.fresh)), (vec![(own, SlotOutcome::Due)], vec![]), "{overlap}");
         let (schedule, _) = run(turn.schedule, ms(own + 2));
         assert_eq!(schedule.at_work().count(), 1, "{overlap}: the backfill waits now");
         let turn = schedule.turn(&ended(&schedule, ms(own + 3))).unwrap();
-        assert_eq!(outcomes(&turn.fresh), [(DAY + 2 * HOUR, Outcome::Due)], "{overlap}: and goes on");
+        assert_eq!(outcomes(&turn.fresh), [(DAY + 2 * HOUR, SlotOutcome::Due)], "{overlap}: and goes on");
     }
 }
 
@@ -74,7 +74,7 @@ fn a_backfill_waits_for_what_the_schedule_has_at_work() {
     assert_eq!(slots, [], "nothing beside it");
     assert!(schedule.wakes_at > Some(later), "and no busy waiting");
     let turn = schedule.turn(&ended(&schedule, later)).unwrap();
-    assert_eq!(outcomes(&turn.fresh), [(2 * HOUR, Outcome::Due)]);
+    assert_eq!(outcomes(&turn.fresh), [(2 * HOUR, SlotOutcome::Due)]);
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn what_a_cancelled_backfill_left_at_work_still_counts() {
     let (schedule, _) = run(schedule, ms(100 * DAY));
     let cancelled = schedule.cancel_backfill("b", ms(100 * DAY)).unwrap().schedule;
     let (schedule, slots) = run(cancelled, ms(100 * DAY + 2 * HOUR));
-    assert_eq!(outcomes(&slots), [(100 * DAY + 2 * HOUR, Outcome::Queued)]);
+    assert_eq!(outcomes(&slots), [(100 * DAY + 2 * HOUR, SlotOutcome::Queued)]);
     let turn = schedule.turn(&ended(&schedule, ms(100 * DAY + 3 * HOUR))).unwrap();
-    assert_eq!(outcomes(&turn.changed), [(100 * DAY + 2 * HOUR, Outcome::Due)]);
+    assert_eq!(outcomes(&turn.changed), [(100 * DAY + 2 * HOUR, SlotOutcome::Due)]);
 }
 
 #[test]

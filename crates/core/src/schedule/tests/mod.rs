@@ -64,14 +64,14 @@ fn begun(spec: Spec, now: Timestamp) -> Schedule {
     Schedule::begin("s".into(), spec, &caller(), "birth-1".into(), now)
 }
 
-fn news(now: Timestamp) -> News {
-    News { now, keep: KEEP, ..News::default() }
+fn news(now: Timestamp) -> ScheduleNews {
+    ScheduleNews { now, keep: KEEP, ..ScheduleNews::default() }
 }
 
 /// The next turn, in which all that was due is found started.
-fn settle(schedule: &Schedule, now: Timestamp) -> Option<Turn> {
+fn settle(schedule: &Schedule, now: Timestamp) -> Option<ScheduleDecision> {
     let begun = schedule.unbegun(now, KEEP).map(|(target, _)| (target.clone(), Ok(()))).collect();
-    schedule.turn(&News { begun, ..news(now) })
+    schedule.turn(&ScheduleNews { begun, ..news(now) })
 }
 
 /// Turns a schedule until there is nothing to do, and returns it with all slots as they were last written.
@@ -94,7 +94,7 @@ fn run(mut schedule: Schedule, now: Timestamp) -> (Schedule, Vec<Slot>) {
     (schedule, slots)
 }
 
-fn outcomes(slots: &[Slot]) -> Vec<(i64, Outcome)> {
+fn outcomes(slots: &[Slot]) -> Vec<(i64, SlotOutcome)> {
     slots.iter().map(|slot| (slot.key.nominal.as_millis(), slot.outcome)).collect()
 }
 
@@ -106,8 +106,8 @@ fn target(slot: &Slot) -> Target {
     slot.target.clone().unwrap_or_else(|| panic!("{slot:?} starts nothing"))
 }
 
-fn ended(schedule: &Schedule, now: Timestamp) -> News {
-    News { ended: schedule.at_work().cloned().collect(), ..news(now) }
+fn ended(schedule: &Schedule, now: Timestamp) -> ScheduleNews {
+    ScheduleNews { ended: schedule.at_work().cloned().collect(), ..news(now) }
 }
 
 fn arc(text: &str) -> Arc<str> {

@@ -8,7 +8,7 @@ fn a_pause_of_a_year_is_one_row() {
     assert!(paused.pause(ms(MINUTE)).is_none());
     assert_eq!(run(paused.clone(), ms(DAY)).1, [], "nothing comes due");
     let resumed = paused.resume(ms(365 * DAY)).unwrap();
-    assert_eq!(outcomes(&resumed.fresh), [(365 * DAY, Outcome::Missed)]);
+    assert_eq!(outcomes(&resumed.fresh), [(365 * DAY, SlotOutcome::Missed)]);
     let text = "525599 times from 1970-01-01T00:02:00+00:00 to 1971-01-01T00:00:00+00:00 fell into a pause";
     assert_eq!(reasons(&resumed.fresh), [text]);
     assert_eq!(resumed.schedule.wakes_at, Some(ms(365 * DAY + MINUTE)));
@@ -26,7 +26,7 @@ fn an_equal_spec_changes_nothing_and_another_takes_over_from_now() {
     let schedule = begun(spec("every: 1h"), ms(0));
     assert!(matches!(schedule.apply(spec("every: 1h"), &caller(), ms(1)), Ok(None)));
     let turn = schedule.apply(spec("every: 1m"), &Caller::new("acme", "bob"), ms(90 * MINUTE)).unwrap().unwrap();
-    assert_eq!(outcomes(&turn.fresh), [(HOUR, Outcome::Missed)], "what was not decided is not lost without a trace");
+    assert_eq!(outcomes(&turn.fresh), [(HOUR, SlotOutcome::Missed)], "what was not decided is not lost without a trace");
     assert_eq!(reasons(&turn.fresh), ["it had not begun when the schedule was changed"]);
     let changed = turn.schedule;
     assert_eq!((changed.revision, changed.actor.as_str()), (2, "bob"));
@@ -68,10 +68,10 @@ fn a_start_out_of_turn_is_a_slot_of_its_own_even_while_paused() {
 #[test]
 fn a_start_out_of_turn_waits_in_line() {
     let (schedule, _) = run(begun(spec("every: 1h\noverlap: skip"), ms(0)), ms(HOUR));
-    assert_eq!(schedule.trigger(ms(HOUR + 1)).fresh[0].outcome, Outcome::Skipped);
+    assert_eq!(schedule.trigger(ms(HOUR + 1)).fresh[0].outcome, SlotOutcome::Skipped);
     let idle = begun(spec("every: 1h\noverlap: skip"), ms(0)).trigger(ms(5));
     let (schedule, _) = run(idle.schedule, ms(5));
-    assert_eq!(run(schedule, ms(HOUR)).1[0].outcome, Outcome::Skipped, "and the next time waits for it");
+    assert_eq!(run(schedule, ms(HOUR)).1[0].outcome, SlotOutcome::Skipped, "and the next time waits for it");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_removed_schedule_starts_nothing_that_waits() {
     let (schedule, _) = run(begun(spec("every: 1h\noverlap: queue"), ms(0)), ms(HOUR));
     let (schedule, _) = run(schedule, ms(2 * HOUR));
     let last = schedule.retire(ms(2 * HOUR)).unwrap();
-    assert_eq!(outcomes(&last.changed), [(2 * HOUR, Outcome::Skipped)]);
+    assert_eq!(outcomes(&last.changed), [(2 * HOUR, SlotOutcome::Skipped)]);
     assert_eq!(last.schedule.version, schedule.version + 1);
 }
 

@@ -120,7 +120,7 @@ fn assert_every_time_is_decided_once(plan: &Plan, world: &World) {
         let covered: Vec<i64> = plan.times(before, key.nominal.as_millis()).collect();
         assert_eq!(covered.last(), Some(&key.nominal.as_millis()), "{slot:?} is for a time of the schedule");
         if covered.len() > 1 {
-            assert_eq!(slot.outcome, Outcome::Missed, "{slot:?} stands for {} times", covered.len());
+            assert_eq!(slot.outcome, SlotOutcome::Missed, "{slot:?} stands for {} times", covered.len());
             let text = format!("{} times from ", covered.len());
             assert!(slot.reason.as_ref().is_some_and(|reason| reason.starts_with(&text)), "{slot:?}, {text}");
         }
@@ -141,13 +141,13 @@ fn assert_the_misfire_policy_is_kept(plan: &Plan, world: &World) {
         let first = plan.times(before, time).next().unwrap();
         before = time;
         let late = noticed - time;
-        if slot.outcome == Outcome::Missed {
+        if slot.outcome == SlotOutcome::Missed {
             assert!(late > grace, "{slot:?} was given up and not late");
             match plan.misfire {
                 "all" => assert!(late > window, "{slot:?} was in the window"),
                 "latest" => {
                     let next = world.slots.get(&SlotKey { nominal: ms(time + plan.minutes * MINUTE), ..key.clone() });
-                    let taken = next.is_some_and(|slot| slot.outcome != Outcome::Missed);
+                    let taken = next.is_some_and(|slot| slot.outcome != SlotOutcome::Missed);
                     assert!(late > window || taken, "{slot:?} was the latest and in the window");
                 }
                 _ => {}
@@ -166,11 +166,11 @@ fn assert_the_misfire_policy_is_kept(plan: &Plan, world: &World) {
 }
 
 fn assert_starts_and_overlap(plan: &Plan, world: &World) {
-    let started = world.slots.values().filter(|slot| slot.outcome == Outcome::Started);
+    let started = world.slots.values().filter(|slot| slot.outcome == SlotOutcome::Started);
     let targets: Vec<Target> = started.map(target).collect();
     assert_eq!(targets.len(), world.targets.len(), "each started slot has one target, and each target a slot");
     assert!(targets.iter().all(|target| world.targets.contains_key(target)));
-    assert!(world.slots.values().all(|slot| !matches!(slot.outcome, Outcome::Due | Outcome::Queued)));
+    assert!(world.slots.values().all(|slot| !matches!(slot.outcome, SlotOutcome::Due | SlotOutcome::Queued)));
     if plan.overlap != "allow" {
         assert!(world.most_at_work <= 1, "{} were at work at once", world.most_at_work);
     }
@@ -203,8 +203,8 @@ proptest! {
         prop_assert!(plan.overlap == "allow" || world.most_at_work <= 1, "{} were at work at once", world.most_at_work);
         let of_backfills = world.slots.values().filter(|slot| !slot.key.series.is_in_line());
         prop_assert_eq!(of_backfills.clone().count(), world.asked, "each time of each backfill has a slot");
-        prop_assert!(of_backfills.clone().all(|slot| slot.outcome == Outcome::Started));
-        prop_assert!(world.slots.values().all(|slot| !matches!(slot.outcome, Outcome::Due | Outcome::Queued)));
+        prop_assert!(of_backfills.clone().all(|slot| slot.outcome == SlotOutcome::Started));
+        prop_assert!(world.slots.values().all(|slot| !matches!(slot.outcome, SlotOutcome::Due | SlotOutcome::Queued)));
         prop_assert!(world.head.backfills.is_empty(), "every backfill ends");
     }
 
@@ -230,6 +230,6 @@ proptest! {
         }
         let started: Vec<i64> = world.slots.keys().map(|key| key.nominal.as_millis()).collect();
         prop_assert_eq!(started, expected);
-        prop_assert!(world.slots.values().all(|slot| slot.outcome == Outcome::Started));
+        prop_assert!(world.slots.values().all(|slot| slot.outcome == SlotOutcome::Started));
     }
 }

@@ -6,10 +6,10 @@ fn a_time_is_due_then_started_and_the_schedule_sleeps_until_the_next() {
     assert_eq!((schedule.version, schedule.wakes_at), (1, Some(ms(HOUR))));
     assert!(schedule.turn(&news(ms(HOUR - 1))).is_none(), "nothing to do before");
     let due = schedule.turn(&news(ms(HOUR))).unwrap();
-    assert_eq!(outcomes(&due.fresh), [(HOUR, Outcome::Due)]);
+    assert_eq!(outcomes(&due.fresh), [(HOUR, SlotOutcome::Due)]);
     assert_eq!((due.schedule.version, due.schedule.wakes_at), (2, Some(ms(HOUR))), "what is due is to be begun at once");
     let started = settle(&due.schedule, ms(HOUR)).unwrap();
-    assert_eq!(outcomes(&started.changed), [(HOUR, Outcome::Started)]);
+    assert_eq!(outcomes(&started.changed), [(HOUR, SlotOutcome::Started)]);
     assert_eq!(started.schedule.wakes_at, Some(ms(2 * HOUR)));
     assert!(started.schedule.open.is_empty(), "where times may overlap nobody waits for the end");
 }
@@ -18,8 +18,8 @@ fn a_time_is_due_then_started_and_the_schedule_sleeps_until_the_next() {
 fn what_could_not_be_begun_is_refused_with_the_reason() {
     let schedule = begun(spec("every: 1h"), ms(0)).turn(&news(ms(HOUR))).unwrap().schedule;
     let begun = schedule.unbegun(ms(HOUR), KEEP).map(|(target, _)| (target.clone(), Err(arc("no such DAG")))).collect();
-    let turn = schedule.turn(&News { begun, ..news(ms(HOUR)) }).unwrap();
-    assert_eq!((turn.changed[0].outcome, reasons(&turn.changed)), (Outcome::Refused, vec!["no such DAG"]));
+    let turn = schedule.turn(&ScheduleNews { begun, ..news(ms(HOUR)) }).unwrap();
+    assert_eq!((turn.changed[0].outcome, reasons(&turn.changed)), (SlotOutcome::Refused, vec!["no such DAG"]));
     assert!(turn.schedule.open.is_empty());
 }
 
@@ -30,7 +30,7 @@ fn what_nobody_can_tell_to_have_begun_is_not_begun_again() {
     assert_eq!(schedule.unbegun(ms(late.as_millis() - 1), KEEP).count(), 1);
     assert_eq!(schedule.unbegun(late, KEEP).count(), 0);
     let turn = schedule.turn(&news(late)).unwrap();
-    assert_eq!(turn.changed[0].outcome, Outcome::Missed);
+    assert_eq!(turn.changed[0].outcome, SlotOutcome::Missed);
     assert_eq!(reasons(&turn.changed), ["nobody knows whether it was started: that was too long ago"]);
 }
 
@@ -77,7 +77,7 @@ fn a_schedule_keeps_to_its_first_and_last_moment() {
     let spec = spec("every: 1h\nstart_at: 1970-01-01T02:30:00Z\nend_at: 1970-01-01T04:30:00Z\nmisfire: all\noverlap: allow");
     let (schedule, slots) = run(begun(spec, ms(0)), ms(DAY));
     let half = HOUR / 2;
-    assert_eq!(outcomes(&slots), [(2 * HOUR + half, Outcome::Started), (3 * HOUR + half, Outcome::Started)]);
+    assert_eq!(outcomes(&slots), [(2 * HOUR + half, SlotOutcome::Started), (3 * HOUR + half, SlotOutcome::Started)]);
     assert_eq!(schedule.wakes_at, None);
 }
 

@@ -40,7 +40,7 @@ impl World {
     /// What a loop does with a schedule that it was told to look at.
     pub(super) fn visit(&mut self, crash: Crash) {
         let now = ms(self.now);
-        let mut news = News { now, keep: KEEP, ..News::default() };
+        let mut news = ScheduleNews { now, keep: KEEP, ..ScheduleNews::default() };
         let due: Vec<Target> = self.head.unbegun(now, KEEP).map(|(target, _)| target.clone()).collect();
         for target in due {
             // Whoever comes second finds it there.
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    fn commit(&mut self, turn: &Turn) {
+    fn commit(&mut self, turn: &ScheduleDecision) {
         assert_eq!(turn.schedule.version, self.head.version + 1);
         assert!(turn.schedule.done_until >= self.head.done_until, "what is decided stays decided");
         assert!(turn.fresh.len() <= 100);
@@ -74,7 +74,7 @@ impl World {
         let Schedule { tenant, name, version, wakes_at, .. } = turn.schedule.clone();
         self.head = Schedule { tenant, name, version, wakes_at, ..serde_json::from_str(&body).unwrap() };
         self.most_open = self.most_open.max(self.head.open.len());
-        let queued = self.head.open.iter().filter(|slot| slot.outcome == Outcome::Queued).count();
+        let queued = self.head.open.iter().filter(|slot| slot.outcome == SlotOutcome::Queued).count();
         self.most_queued = self.most_queued.max(queued);
     }
 

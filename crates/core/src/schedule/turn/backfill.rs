@@ -1,10 +1,10 @@
 //! Backfills: times of a span in the past, a few at a time.
 
-use super::super::{Backfill, Outcome, Slot, SlotKey, Timetable};
-use super::Step;
+use super::super::{Backfill, Slot, SlotKey, SlotOutcome, Timetable};
+use super::ScheduleStep;
 use crate::time::Timestamp;
 
-impl Step {
+impl ScheduleStep {
     /// T-6: starts as many as may be at work at once, each time once, and forgets a backfill that is done. T-5: under an
     /// overlap that lets one at a time work, that is one, and none while anything else of the schedule is at work or waits.
     pub(super) fn backfill(&mut self) {
@@ -16,7 +16,7 @@ impl Step {
             while self.has_room(&backfill)
                 && let Some(nominal) = left(&table, &backfill)
             {
-                self.add(SlotKey { series: backfill.series(), nominal }, Outcome::Due, None);
+                self.add(SlotKey { series: backfill.series(), nominal }, SlotOutcome::Due, None);
                 backfill.done_until = nominal;
             }
             if left(&table, &backfill).is_some() || self.open_of(&backfill).next().is_some() {

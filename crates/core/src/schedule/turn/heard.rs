@@ -1,14 +1,14 @@
 //! What became of what the schedule started.
 
 use super::super::start::is_forgotten;
-use super::super::{Outcome, Slot};
-use super::{News, Step};
+use super::super::{Slot, SlotOutcome};
+use super::{ScheduleNews, ScheduleStep};
 
-impl Step {
-    pub(super) fn hear(&mut self, news: &News) {
+impl ScheduleStep {
+    pub(super) fn hear(&mut self, news: &ScheduleNews) {
         for slot in std::mem::take(&mut self.next.open) {
             let kept = match slot.outcome {
-                Outcome::Due => self.hear_due(slot, news),
+                SlotOutcome::Due => self.hear_due(slot, news),
                 _ => Some(slot),
             };
             self.next.open.extend(kept.filter(|slot| self.is_awaited(slot, news)));
@@ -16,24 +16,24 @@ impl Step {
     }
 
     /// The slot if it is still open.
-    fn hear_due(&mut self, slot: Slot, news: &News) -> Option<Slot> {
+    fn hear_due(&mut self, slot: Slot, news: &ScheduleNews) -> Option<Slot> {
         let told = slot.target.as_ref().and_then(|target| news.begun.get(target));
         let (outcome, reason) = match told {
-            Some(Ok(())) => (Outcome::Started, None),
-            Some(Err(reason)) => (Outcome::Refused, Some(reason.clone())),
+            Some(Ok(())) => (SlotOutcome::Started, None),
+            Some(Err(reason)) => (SlotOutcome::Refused, Some(reason.clone())),
             None if is_forgotten(&slot, self.now, news.keep) => {
-                (Outcome::Missed, Some("nobody knows whether it was started: that was too long ago".into()))
+                (SlotOutcome::Missed, Some("nobody knows whether it was started: that was too long ago".into()))
             }
             None => return Some(slot),
         };
         let slot = Slot { outcome, reason, decided_at: self.now, ..slot };
         self.rewrite(slot.clone());
-        (outcome == Outcome::Started).then_some(slot)
+        (outcome == SlotOutcome::Started).then_some(slot)
     }
 
     /// What was started is waited for only if another time may have to wait for it.
-    fn is_awaited(&self, slot: &Slot, news: &News) -> bool {
-        if slot.outcome != Outcome::Started {
+    fn is_awaited(&self, slot: &Slot, news: &ScheduleNews) -> bool {
+        if slot.outcome != SlotOutcome::Started {
             return true;
         }
         let ended = slot.target.as_ref().is_none_or(|target| news.ended.contains(target));

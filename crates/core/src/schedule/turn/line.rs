@@ -1,44 +1,46 @@
 //! The schedule's own times and starts out of turn wait for each other as the overlap says. Unless it allows any number at
 //! once, they and all backfills together have one at work: backfills give way.
 
-use super::super::{Outcome, Overlap, Slot};
-use super::Step;
+use super::super::{Overlap, Slot, SlotOutcome};
+use super::ScheduleStep;
 use crate::time::Timestamp;
 
-impl Step {
+impl ScheduleStep {
     /// T-5: what becomes of a time, given what is before it.
-    pub(in crate::schedule) fn place_in_line(&mut self, time: Timestamp) -> (Outcome, Option<String>) {
+    pub(in crate::schedule) fn place_in_line(&mut self, time: Timestamp) -> (SlotOutcome, Option<String>) {
         let Some(ahead) = self.line().next() else { return self.place_after_backfills() };
-        let (is_waiting, ahead) = (ahead.outcome == Outcome::Queued, ahead.key.nominal);
+        let (is_waiting, ahead) = (ahead.outcome == SlotOutcome::Queued, ahead.key.nominal);
         let waiting = self.queued().count();
         match self.next.spec.overlap {
-            Overlap::Allow => (Outcome::Due, None),
+            Overlap::Allow => (SlotOutcome::Due, None),
             Overlap::Skip if is_waiting => {
-                (Outcome::Skipped, Some(format!("{} still waited for a backfill", self.written(ahead))))
+                (SlotOutcome::Skipped, Some(format!("{} still waited for a backfill", self.written(ahead))))
             }
-            Overlap::Skip => (Outcome::Skipped, Some(format!("what {} started was still at work", self.written(ahead)))),
+            Overlap::Skip => (SlotOutcome::Skipped, Some(format!("what {} started was still at work", self.written(ahead)))),
             Overlap::Queue if waiting >= self.next.spec.queue as usize => {
-                (Outcome::Skipped, Some(format!("the queue was full: {waiting} waited already")))
+                (SlotOutcome::Skipped, Some(format!("the queue was full: {waiting} waited already")))
             }
-            Overlap::Queue => (Outcome::Queued, Some(format!("waits until what {} started has ended", self.written(ahead)))),
+            Overlap::Queue => {
+                (SlotOutcome::Queued, Some(format!("waits until what {} started has ended", self.written(ahead))))
+            }
             Overlap::Replace => {
                 self.skip_queued(&format!("replaced by {}", self.written(time)));
                 if is_waiting {
                     return self.place_after_backfills();
                 }
-                (Outcome::Queued, Some(format!("waits until what {} started has stopped", self.written(ahead))))
+                (SlotOutcome::Queued, Some(format!("waits until what {} started has stopped", self.written(ahead))))
             }
         }
     }
 
     /// A backfill neither costs the schedule one of its own times nor is cancelled for one: the time waits for what the
     /// backfill has at work, and goes before the rest of it.
-    fn place_after_backfills(&self) -> (Outcome, Option<String>) {
+    fn place_after_backfills(&self) -> (SlotOutcome, Option<String>) {
         match self.next.open.first().filter(|_| self.is_one_at_a_time()) {
-            None => (Outcome::Due, None),
+            None => (SlotOutcome::Due, None),
             Some(slot) => {
                 let at = self.written(slot.key.nominal);
-                (Outcome::Queued, Some(format!("waits until what a backfill started for {at} has ended")))
+                (SlotOutcome::Queued, Some(format!("waits until what a backfill started for {at} has ended")))
             }
         }
     }
@@ -49,14 +51,14 @@ impl Step {
 
     /// Those that wait start in order, as soon as there is nothing before them.
     pub(super) fn promote(&mut self) {
-        while let Some(at) = self.next.open.iter().position(|slot| slot.outcome == Outcome::Queued) {
-            let busy = self.next.open.iter().any(|slot| slot.outcome != Outcome::Queued);
+        while let Some(at) = self.next.open.iter().position(|slot| slot.outcome == SlotOutcome::Queued) {
+            let busy = self.next.open.iter().any(|slot| slot.outcome != SlotOutcome::Queued);
             if (busy && self.is_one_at_a_time()) || self.due() >= super::DUE_MAX {
                 break;
             }
             let queued = self.next.open.remove(at);
             let target = Some(self.next.target(&queued.key));
-            let due = Slot { outcome: Outcome::Due, reason: None, target, decided_at: self.now, ..queued };
+            let due = Slot { outcome: SlotOutcome::Due, reason: None, target, decided_at: self.now, ..queued };
             self.rewrite(due.clone());
             self.next.open.push(due);
         }
@@ -67,17 +69,17 @@ impl Step {
         if self.next.spec.overlap != Overlap::Replace || self.queued().next().is_none() {
             return;
         }
-        let at_work = self.line().filter(|slot| slot.outcome == Outcome::Started);
+        let at_work = self.line().filter(|slot| slot.outcome == SlotOutcome::Started);
         self.stop = at_work.filter_map(|slot| slot.target.clone()).collect();
     }
 
     pub(in crate::schedule) fn skip_queued(&mut self, reason: &str) {
         let (queued, open) =
-            std::mem::take(&mut self.next.open).into_iter().partition(|slot| slot.outcome == Outcome::Queued);
+            std::mem::take(&mut self.next.open).into_iter().partition(|slot| slot.outcome == SlotOutcome::Queued);
         self.next.open = open;
         let queued: Vec<Slot> = queued;
         for slot in queued {
-            self.rewrite(Slot { outcome: Outcome::Skipped, reason: Some(reason.into()), decided_at: self.now, ..slot });
+            self.rewrite(Slot { outcome: SlotOutcome::Skipped, reason: Some(reason.into()), decided_at: self.now, ..slot });
         }
     }
 
@@ -91,7 +93,7 @@ impl Step {
     }
 
     fn queued(&self) -> impl Iterator<Item = &Slot> {
-        self.next.open.iter().filter(|slot| slot.outcome == Outcome::Queued)
+        self.next.open.iter().filter(|slot| slot.outcome == SlotOutcome::Queued)
     }
 
     fn written(&self, time: Timestamp) -> String {

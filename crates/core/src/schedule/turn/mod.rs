@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Outcome, Schedule, Slot, SlotKey, Target, Timetable};
+use super::{Schedule, Slot, SlotKey, SlotOutcome, Target, Timetable};
 use crate::time::Timestamp;
 
-pub(super) use missed::Why;
+pub(super) use missed::GivenUp;
 
 /// Slots that one turn may decide: bounds its commit. There is another turn at once if that was not all.
 pub(super) const FRESH_MAX: usize = 100;
@@ -25,7 +25,7 @@ const LOOK_AGAIN_MAX: Duration = Duration::from_secs(15);
 
 /// What is known at a turn besides the schedule itself.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct ScheduleNews {
     pub now: Timestamp,
     /// Targets that are there, and those that were refused with the reason.
     pub begun: BTreeMap<Target, Result<(), Arc<str>>>,
@@ -37,7 +37,7 @@ pub struct News {
 
 /// What a turn decided, to be committed as one.
 #[derive(Clone, Debug)]
-pub struct Turn {
+pub struct ScheduleDecision {
     /// With the next version.
     pub schedule: Schedule,
     pub fresh: Vec<Slot>,
@@ -48,8 +48,8 @@ pub struct Turn {
 
 impl Schedule {
     /// `None` if nothing is to be written.
-    pub fn turn(&self, news: &News) -> Option<Turn> {
-        let mut step = Step::new(self, news.now);
+    pub fn turn(&self, news: &ScheduleNews) -> Option<ScheduleDecision> {
+        let mut step = ScheduleStep::new(self, news.now);
         step.hear(news);
         if step.next.paused_at.is_none() {
             step.own_times();
@@ -64,7 +64,7 @@ impl Schedule {
 }
 
 /// A turn in the making.
-pub(super) struct Step {
+pub(super) struct ScheduleStep {
     pub(super) next: Schedule,
     pub(super) now: Timestamp,
     /// Absent if it can no longer be read, which a check at load prevents: then nothing comes due.
@@ -74,16 +74,21 @@ pub(super) struct Step {
     stop: Vec<Target>,
 }
 
-impl Step {
+impl ScheduleStep {
     pub(super) fn new(schedule: &Schedule, now: Timestamp) -> Self {
         let table = Timetable::of(&schedule.spec).ok();
         let next = Schedule { version: schedule.version + 1, ..schedule.clone() };
         Self { next, now, table, fresh: Vec::new(), changed: BTreeMap::new(), stop: Vec::new() }
     }
 
-    pub(super) fn finish(mut self) -> Turn {
+    pub(super) fn finish(mut self) -> ScheduleDecision {
         self.next.wakes_at = self.wakes_at();
-        Turn { schedule: self.next, fresh: self.fresh, changed: self.changed.into_values().collect(), stop: self.stop }
+        ScheduleDecision {
+            schedule: self.next,
+            fresh: self.fresh,
+            changed: self.changed.into_values().collect(),
+            stop: self.stop,
+        }
     }
 
     fn room(&self) -> usize {
@@ -91,10 +96,10 @@ impl Step {
     }
 
     /// A time that is decided for the first time. What is not done with stays in the head.
-    pub(super) fn add(&mut self, key: SlotKey, outcome: Outcome, reason: Option<String>) {
-        let target = (outcome == Outcome::Due).then(|| self.next.target(&key));
+    pub(super) fn add(&mut self, key: SlotKey, outcome: SlotOutcome, reason: Option<String>) {
+        let target = (outcome == SlotOutcome::Due).then(|| self.next.target(&key));
         let slot = Slot { key, outcome, reason: reason.map(Into::into), target, decided_at: self.now };
-        if matches!(outcome, Outcome::Due | Outcome::Queued) {
+        if matches!(outcome, SlotOutcome::Due | SlotOutcome::Queued) {
             self.next.open.push(slot.clone());
         }
         self.fresh.push(slot);
@@ -109,7 +114,7 @@ impl Step {
     }
 
     fn due(&self) -> usize {
-        self.next.open.iter().filter(|slot| slot.outcome == Outcome::Due).count()
+        self.next.open.iter().filter(|slot| slot.outcome == SlotOutcome::Due).count()
     }
 
     fn wakes_at(&self) -> Option<Timestamp> {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::super::{Misfire, Series, SlotKey};
-use super::{DUE_MAX, Step, Why};
+use super::{DUE_MAX, GivenUp, ScheduleStep};
 use crate::time::Timestamp;
 
 /// What one missed span may leave: a row for those that are given up, and one that is started.
 const ROWS_OF_A_SPAN: usize = 2;
 
-impl Step {
+impl ScheduleStep {
     /// T-2: decides every time that is due, in order, each once.
     pub(super) fn own_times(&mut self) {
         while self.room() >= ROWS_OF_A_SPAN && self.due() < DUE_MAX {
@@ -59,7 +59,7 @@ impl Step {
             Misfire::All => self.before(oldest),
         };
         if let Some(given_up) = given_up.filter(|given_up| *given_up >= first) {
-            self.lapse(given_up, Why::Missed);
+            self.lapse(given_up, GivenUp::Missed);
         }
         if self.next.done_until < last {
             // Fixed now: what lies in the window does not fall out of it while the others are made up for.

@@ -7,25 +7,32 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, Ticket};
-use lockgate_core::rate::Rate;
+use lockgate_core::rate::{Rate, RateGrant};
 use lockgate_core::request::{JobRequest, Json};
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Decision, Judgement};
-use lockgate_ports::memory::{ManualClock, MemoryCounters};
-use lockgate_ports::{Asked, CallOutcome, Counters, CountersAway, Grant, Kernel, Standing, VelocityAsk, WorkersSnapshot};
+use lockgate_memory::MemoryCounters;
+use lockgate_model::ManualClock;
+use lockgate_ports::{
+    BreakerAnswer, BreakerStanding, CallOutcome, Counters, CountersAway, Kernel, VelocityAsk, WorkersSnapshot,
+};
 
 use crate::LocalKernel;
 
 /// Counters that can be away, and count how often they were asked.
-struct Watched {
+struct CountingCounters {
     counters: MemoryCounters,
     away: AtomicBool,
     asked: AtomicUsize,
 }
 
 #[async_trait]
-impl Counters for Watched {
-    async fn ask(&self, breaker: &str, settings: &BreakerSettings) -> Result<(Asked, Standing), CountersAway> {
+impl Counters for CountingCounters {
+    async fn ask(
+        &self,
+        breaker: &str,
+        settings: &BreakerSettings,
+    ) -> Result<(BreakerAnswer, BreakerStanding), CountersAway> {
         self.counters.ask(breaker, settings).await
     }
 
@@ -35,11 +42,11 @@ impl Counters for Watched {
         settings: &BreakerSettings,
         ticket: Ticket,
         outcome: CallOutcome,
-    ) -> Result<Standing, CountersAway> {
+    ) -> Result<BreakerStanding, CountersAway> {
         self.counters.tell(breaker, settings, ticket, outcome).await
     }
 
-    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<Standing, CountersAway> {
+    async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<BreakerStanding, CountersAway> {
         self.counters.look(breaker, settings).await
     }
 
@@ -47,7 +54,7 @@ impl Counters for Watched {
         self.counters.add(total, by).await
     }
 
-    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<Grant, CountersAway> {
+    async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<RateGrant, CountersAway> {
         self.counters.take(buckets, want).await
     }
 
@@ -79,13 +86,13 @@ impl Counters for Watched {
 struct Replicas {
     a: LocalKernel,
     b: LocalKernel,
-    counters: Arc<Watched>,
+    counters: Arc<CountingCounters>,
 }
 
 fn replicas(rules: &str) -> Replicas {
     let clock = Arc::new(ManualClock::default());
     let counters = MemoryCounters::new(clock.clone());
-    let counters = Arc::new(Watched { counters, away: AtomicBool::new(false), asked: AtomicUsize::new(0) });
+    let counters = Arc::new(CountingCounters { counters, away: AtomicBool::new(false), asked: AtomicUsize::new(0) });
     let text = format!("version: 1\ndefault: {{decision: allow, reason: fine}}\nrules:\n{rules}");
     let kernel = || {
         let kernel = LocalKernel::new(clock.clone(), FindingKey::new([7; 32]), None).sharing(Some(counters.clone()));

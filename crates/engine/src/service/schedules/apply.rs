@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockgate_core::audit::Action;
+use lockgate_core::audit::AuditAction;
 use lockgate_core::request::{Caller, FieldError};
-use lockgate_core::schedule::{Schedule, Spec, Turn, load};
+use lockgate_core::schedule::{Schedule, ScheduleDecision, Spec, load};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Mint, SlotQuery, StoreError};
 
 use crate::error::ApiError;
-use crate::schedules::{Decided, Unturned};
+use crate::schedules::{DecidedSchedule, Unturned};
 use crate::service::to_the_end;
 use crate::{Engine, Inner};
 
@@ -121,7 +121,7 @@ impl Inner {
         spec: &Spec,
         there: Option<Schedule>,
         now: Timestamp,
-    ) -> Result<Option<(Option<Decided>, AppliedSchedule)>, StoreError> {
+    ) -> Result<Option<(Option<DecidedSchedule>, AppliedSchedule)>, StoreError> {
         let answer = |revision, changed| AppliedSchedule { name: name.clone(), revision, changed };
         let (turn, changed) = match there {
             None => (self.new_schedule(caller, name, spec, now).await?, AppliedAs::Created),
@@ -133,17 +133,23 @@ impl Inner {
         };
         let revision = turn.schedule.revision;
         let detail = serde_json::json!({ "revision": revision, "content": spec.content_id() });
-        let audit = vec![self.entry(caller, Action::ScheduleStored, name, &detail)];
-        Ok(Some((Some(Decided { turn, gone: false, audit }), answer(revision, changed))))
+        let audit = vec![self.entry(caller, AuditAction::ScheduleStored, name, &detail)];
+        Ok(Some((Some(DecidedSchedule { turn, gone: false, audit }), answer(revision, changed))))
     }
 
     /// A schedule of that name that was removed may have left slots ahead of a clock that went back: they stay decided.
-    async fn new_schedule(&self, caller: &Caller, name: &Arc<str>, spec: &Spec, now: Timestamp) -> Result<Turn, StoreError> {
+    async fn new_schedule(
+        &self,
+        caller: &Caller,
+        name: &Arc<str>,
+        spec: &Spec,
+        now: Timestamp,
+    ) -> Result<ScheduleDecision, StoreError> {
         let query = SlotQuery { tenant: caller.tenant.clone(), schedule: name.clone(), cursor: None, limit: 1 };
         let last = self.ports.store.list_slots(query).await?.items.pop().map(|slot| slot.key.nominal);
         let birth: Arc<str> = self.ports.entropy.uuid(now).into();
         let from = last.map_or(now, |last| last.max(now));
         let schedule = Schedule::begin(name.clone(), spec.clone(), caller, birth, from);
-        Ok(Turn { schedule, fresh: Vec::new(), changed: Vec::new(), stop: Vec::new() })
+        Ok(ScheduleDecision { schedule, fresh: Vec::new(), changed: Vec::new(), stop: Vec::new() })
     }
 }

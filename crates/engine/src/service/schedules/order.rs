@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use lockgate_core::audit::Action;
+use lockgate_core::audit::AuditAction;
 use lockgate_core::request::Caller;
-use lockgate_core::schedule::{Backfill, BackfillRefused, Schedule, Slot, Turn};
+use lockgate_core::schedule::{Backfill, BackfillRefused, Schedule, ScheduleDecision, Slot};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::Mint;
 use serde_json::{Value, json};
 
 use super::ScheduleView;
 use crate::error::ApiError;
-use crate::schedules::{Decided, Unturned};
+use crate::schedules::{DecidedSchedule, Unturned};
 use crate::service::to_the_end;
 use crate::{Engine, Inner};
 
@@ -29,7 +29,7 @@ pub struct BackfillSpan {
 
 /// Something that changes a schedule.
 #[derive(Clone, Debug)]
-enum Order {
+enum ScheduleOrder {
     Pause,
     Resume,
     Remove,
@@ -41,38 +41,38 @@ enum Order {
 impl Engine {
     /// Nothing of it starts by itself from now on. Pausing what is paused changes nothing.
     pub async fn pause_schedule(&self, caller: &Caller, name: &str) -> Result<ScheduleView, ApiError> {
-        self.order_schedule(caller, name, Order::Pause).await.map(|turn| self.inner.view_of(turn.schedule))
+        self.order_schedule(caller, name, ScheduleOrder::Pause).await.map(|turn| self.inner.view_of(turn.schedule))
     }
 
     pub async fn resume_schedule(&self, caller: &Caller, name: &str) -> Result<ScheduleView, ApiError> {
-        self.order_schedule(caller, name, Order::Resume).await.map(|turn| self.inner.view_of(turn.schedule))
+        self.order_schedule(caller, name, ScheduleOrder::Resume).await.map(|turn| self.inner.view_of(turn.schedule))
     }
 
     /// What it started goes on; its slots stay as long as ended jobs do.
     pub async fn remove_schedule(&self, caller: &Caller, name: &str) -> Result<(), ApiError> {
-        self.order_schedule(caller, name, Order::Remove).await.map(drop)
+        self.order_schedule(caller, name, ScheduleOrder::Remove).await.map(drop)
     }
 
     /// Starts it now, out of turn. The slot says what became of that: it may have to wait, or be left out.
     pub async fn trigger_schedule(&self, caller: &Caller, name: &str) -> Result<Slot, ApiError> {
-        let mut turn = self.order_schedule(caller, name, Order::Trigger).await?;
+        let mut turn = self.order_schedule(caller, name, ScheduleOrder::Trigger).await?;
         turn.fresh.pop().ok_or_else(|| ApiError::Internal("a start out of turn left no slot".into()))
     }
 
     /// Makes up for the times of a span. The id of the backfill.
     pub async fn backfill_schedule(&self, caller: &Caller, name: &str, span: BackfillSpan) -> Result<Arc<str>, ApiError> {
         let id: Arc<str> = self.inner.ports.entropy.uuid(self.inner.ports.clock.now()).into();
-        let order = Order::Backfill(Backfill::new(id.clone(), span.from, span.to, span.concurrency));
+        let order = ScheduleOrder::Backfill(Backfill::new(id.clone(), span.from, span.to, span.concurrency));
         self.order_schedule(caller, name, order).await?;
         Ok(id)
     }
 
     /// Starts no more of a backfill; what it started goes on.
     pub async fn cancel_backfill(&self, caller: &Caller, name: &str, id: &str) -> Result<(), ApiError> {
-        self.order_schedule(caller, name, Order::CancelBackfill(id.into())).await.map(drop)
+        self.order_schedule(caller, name, ScheduleOrder::CancelBackfill(id.into())).await.map(drop)
     }
 
-    async fn order_schedule(&self, caller: &Caller, name: &str, order: Order) -> Result<Turn, ApiError> {
+    async fn order_schedule(&self, caller: &Caller, name: &str, order: ScheduleOrder) -> Result<ScheduleDecision, ApiError> {
         let (inner, caller, name) = (self.inner.clone(), caller.clone(), name.to_owned());
         to_the_end(async move { inner.order_schedule(&caller, &name, &order).await }).await?
     }
@@ -80,7 +80,12 @@ impl Engine {
 
 impl Inner {
     /// Decides on the schedule as it is, commits, and decides again if a turn came between.
-    async fn order_schedule(&self, caller: &Caller, name: &str, order: &Order) -> Result<Turn, ApiError> {
+    async fn order_schedule(
+        &self,
+        caller: &Caller,
+        name: &str,
+        order: &ScheduleOrder,
+    ) -> Result<ScheduleDecision, ApiError> {
         let (action, detail) = record(order);
         for _ in 0..CONFLICTS_MAX {
             // By the Store's clock, like every turn.
@@ -89,11 +94,11 @@ impl Inner {
             // What is due up to now comes first: the order is about what comes after.
             let Some(schedule) = self.settle_schedules(vec![schedule], now).await?.pop() else { continue };
             let Some(turn) = decide(&schedule, order, now)? else {
-                return Ok(Turn { schedule, fresh: Vec::new(), changed: Vec::new(), stop: Vec::new() });
+                return Ok(ScheduleDecision { schedule, fresh: Vec::new(), changed: Vec::new(), stop: Vec::new() });
             };
             let audit = vec![self.entry(caller, action, &schedule.name, &detail)];
-            let gone = matches!(order, Order::Remove);
-            match self.commit_turns(vec![Decided { turn: turn.clone(), gone, audit }], now).await?.pop() {
+            let gone = matches!(order, ScheduleOrder::Remove);
+            match self.commit_turns(vec![DecidedSchedule { turn: turn.clone(), gone, audit }], now).await?.pop() {
                 Some(Ok(())) | None => {
                     self.call_schedules(vec![(schedule.tenant.clone(), schedule.name.clone())]).await;
                     return Ok(turn);
@@ -107,15 +112,15 @@ impl Inner {
 }
 
 /// `None` if it is so already.
-fn decide(schedule: &Schedule, order: &Order, now: Timestamp) -> Result<Option<Turn>, ApiError> {
+fn decide(schedule: &Schedule, order: &ScheduleOrder, now: Timestamp) -> Result<Option<ScheduleDecision>, ApiError> {
     let unsettled = |error: lockgate_core::schedule::Unsettled| ApiError::Unavailable(error.to_string());
     match order {
-        Order::Pause => Ok(schedule.pause(now)),
-        Order::Resume => Ok(schedule.resume(now)),
-        Order::Trigger => Ok(Some(schedule.trigger(now))),
-        Order::Remove => schedule.retire(now).map(Some).map_err(unsettled),
-        Order::Backfill(ask) => schedule.backfill(ask.clone(), now).map(Some).map_err(refused),
-        Order::CancelBackfill(id) => {
+        ScheduleOrder::Pause => Ok(schedule.pause(now)),
+        ScheduleOrder::Resume => Ok(schedule.resume(now)),
+        ScheduleOrder::Trigger => Ok(Some(schedule.trigger(now))),
+        ScheduleOrder::Remove => schedule.retire(now).map(Some).map_err(unsettled),
+        ScheduleOrder::Backfill(ask) => schedule.backfill(ask.clone(), now).map(Some).map_err(refused),
+        ScheduleOrder::CancelBackfill(id) => {
             let none = || ApiError::no_such("backfill", id);
             schedule.cancel_backfill(id, now).map(Some).ok_or_else(none)
         }
@@ -131,17 +136,17 @@ fn refused(refusal: BackfillRefused) -> ApiError {
     }
 }
 
-fn record(order: &Order) -> (Action, Value) {
+fn record(order: &ScheduleOrder) -> (AuditAction, Value) {
     match order {
-        Order::Pause => (Action::SchedulePaused, Value::Null),
-        Order::Resume => (Action::ScheduleResumed, Value::Null),
-        Order::Remove => (Action::ScheduleRemoved, Value::Null),
-        Order::Trigger => (Action::ScheduleTriggered, Value::Null),
-        Order::Backfill(ask) => {
+        ScheduleOrder::Pause => (AuditAction::SchedulePaused, Value::Null),
+        ScheduleOrder::Resume => (AuditAction::ScheduleResumed, Value::Null),
+        ScheduleOrder::Remove => (AuditAction::ScheduleRemoved, Value::Null),
+        ScheduleOrder::Trigger => (AuditAction::ScheduleTriggered, Value::Null),
+        ScheduleOrder::Backfill(ask) => {
             let from = ask.done_until.as_millis() + 1;
             let detail = json!({ "id": ask.id, "from_ms": from, "to_ms": ask.until, "concurrency": ask.concurrency });
-            (Action::BackfillStarted, detail)
+            (AuditAction::BackfillStarted, detail)
         }
-        Order::CancelBackfill(id) => (Action::BackfillCancelled, json!({ "id": id })),
+        ScheduleOrder::CancelBackfill(id) => (AuditAction::BackfillCancelled, json!({ "id": id })),
     }
 }

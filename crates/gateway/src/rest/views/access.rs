@@ -7,7 +7,7 @@ use lockgate_engine::MadeKey as EngineMadeKey;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time;
+use super::Time;
 use crate::access::kind;
 
 /// What a credential is good for.
@@ -33,15 +33,16 @@ pub(in crate::rest) struct Credential {
     #[serde(skip_serializing_if = "Option::is_none")]
     actor_type: Option<String>,
     grant: Grant,
-    created_at: String,
+    created_at: Time,
     created_by: String,
     /// From then on it is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ends_at: Option<String>,
+    ends_at: Option<Time>,
     ended: bool,
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = CredentialList)]
 pub(in crate::rest) struct Credentials {
     credentials: Vec<Credential>,
     /// Where the list goes on; absent at its end. A page may be short before.
@@ -93,9 +94,9 @@ impl Credential {
             actor: credential.actor.to_string(),
             actor_type: credential.actor_type.as_ref().map(ToString::to_string),
             grant: Grant::from(&credential.grant),
-            created_at: time(credential.created_at),
+            created_at: Time(credential.created_at),
             created_by: credential.created_by.to_string(),
-            ends_at: credential.ends_at.map(time),
+            ends_at: credential.ends_at.map(Time),
             ended: !credential.is_valid(now),
         }
     }

@@ -8,10 +8,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{document, time};
+use super::names::JobStateName;
+use super::{Name, Time, document};
 use crate::queries::cursor_text;
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = ApprovalList)]
 pub(in crate::rest) struct Approvals {
     approvals: Vec<Approval>,
     /// Where the list goes on; absent at its end.
@@ -43,17 +45,17 @@ pub(in crate::rest) struct Approval {
     rule_hash: String,
     approvers_needed: u32,
     approved_by: Vec<String>,
-    asked_at: String,
+    asked_at: Time,
     /// Unanswered until then, the job is denied.
     #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
+    expires_at: Option<Time>,
 }
 
 /// What a job's approval has come to.
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Answered {
     job_id: String,
-    state: &'static str,
+    state: JobStateName,
     approved_by: Vec<String>,
     approvers_needed: u32,
 }
@@ -65,17 +67,17 @@ pub(in crate::rest) struct AskedApproval {
     rule_hash: String,
     approvers_needed: u32,
     votes: Vec<Vote>,
-    asked_at: String,
+    asked_at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<String>,
+    expires_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    granted_at: Option<String>,
+    granted_at: Option<Time>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Vote {
     actor: String,
-    at: String,
+    at: Time,
     /// Given without sight of the payload, and acknowledged as such.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     payload_hidden: bool,
@@ -108,8 +110,8 @@ impl Approval {
             rule_hash: asked.rule_hash.to_string(),
             approvers_needed: asked.terms.approvers,
             approved_by: approved_by(asked),
-            asked_at: time(asked.asked_at),
-            expires_at: asked.expires_at().map(time),
+            asked_at: Time(asked.asked_at),
+            expires_at: asked.expires_at().map(Time),
         })
     }
 }
@@ -123,7 +125,7 @@ impl From<&core::Job> for Answered {
         let asked = job.life.approval.as_ref();
         Self {
             job_id: job.request.job_id.to_string(),
-            state: job.state().as_str(),
+            state: Name(job.state()),
             approved_by: asked.map(approved_by).unwrap_or_default(),
             approvers_needed: asked.map_or(0, |asked| asked.terms.approvers),
         }
@@ -134,7 +136,7 @@ impl From<&core::Approval> for AskedApproval {
     fn from(asked: &core::Approval) -> Self {
         let vote = |vote: &core::Vote| Vote {
             actor: vote.actor.to_string(),
-            at: time(vote.at),
+            at: Time(vote.at),
             payload_hidden: vote.payload_hidden,
         };
         Self {
@@ -142,9 +144,9 @@ impl From<&core::Approval> for AskedApproval {
             rule_hash: asked.rule_hash.to_string(),
             approvers_needed: asked.terms.approvers,
             votes: asked.votes.iter().map(vote).collect(),
-            asked_at: time(asked.asked_at),
-            expires_at: asked.expires_at().map(time),
-            granted_at: asked.granted_at.map(time),
+            asked_at: Time(asked.asked_at),
+            expires_at: asked.expires_at().map(Time),
+            granted_at: asked.granted_at.map(Time),
         }
     }
 }

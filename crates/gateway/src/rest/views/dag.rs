@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{document, time};
+use super::names::{NodeStateName, RunStateName, UndoStateName};
+use super::{Name, Time, document};
 use crate::queries::cursor_text;
 
 #[derive(Serialize, ToSchema)]
@@ -21,6 +22,7 @@ pub(in crate::rest) struct StoredDag {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = DagList)]
 pub(in crate::rest) struct Dags {
     dags: Vec<Dag>,
 }
@@ -34,7 +36,7 @@ pub(in crate::rest) struct Dag {
     description: Option<String>,
     nodes: usize,
     actor: String,
-    stored_at: String,
+    stored_at: Time,
     /// Only of one DAG, not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -50,6 +52,7 @@ pub(in crate::rest) struct Started {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = RunList)]
 pub(in crate::rest) struct Runs {
     runs: Vec<Run>,
     /// Where the list goes on; absent at its end.
@@ -62,7 +65,7 @@ pub(in crate::rest) struct Run {
     run_id: String,
     dag: String,
     dag_version: u32,
-    state: &'static str,
+    state: RunStateName,
     actor: String,
     #[schema(value_type = serde_json::Value)]
     params: Option<Box<RawValue>>,
@@ -71,11 +74,11 @@ pub(in crate::rest) struct Run {
     output: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error>,
-    began_at: String,
+    began_at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<String>,
+    ended_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    deadline_at: Option<String>,
+    deadline_at: Option<Time>,
     /// A result that other nodes had used already was quarantined later.
     tainted: bool,
     /// Nodes that are over, of all.
@@ -105,17 +108,17 @@ pub(in crate::rest) struct Node {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<u32>,
-    state: &'static str,
+    state: NodeStateName,
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     child_run_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    began_at: Option<String>,
+    began_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<String>,
+    ended_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    wakes_at: Option<String>,
+    wakes_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error>,
     /// Kept if something reads it.
@@ -138,14 +141,14 @@ pub(in crate::rest) struct Node {
     /// The job was taken from a worker that has not said yet how it went. The run undoes nothing before it has, or before this
     /// time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    waits_for_worker_until: Option<String>,
+    waits_for_worker_until: Option<Time>,
     /// How often it was run again.
     round: u32,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Undo {
-    state: &'static str,
+    state: UndoStateName,
     job_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error>,
@@ -177,7 +180,7 @@ impl From<&DagView> for Dag {
             description: view.dag.description.as_ref().map(ToString::to_string),
             nodes: view.dag.nodes.len(),
             actor: view.row.actor.to_string(),
-            stored_at: time(view.row.at),
+            stored_at: Time(view.row.at),
             text: Some(view.row.text.to_string()),
         }
     }
@@ -202,18 +205,18 @@ impl From<&core::RunHead> for Run {
             run_id: head.id.to_string(),
             dag: head.dag.name.to_string(),
             dag_version: head.dag.version,
-            state: head.state.as_str(),
+            state: Name(head.state),
             actor: head.actor.to_string(),
             params: document(&head.params),
             output: head.shown_output().and_then(document),
             error: head.failure.as_ref().map(Error::from),
-            began_at: time(head.began_at),
-            ended_at: head.ended_at.map(time),
-            deadline_at: head.deadline_at.map(time),
+            began_at: Time(head.began_at),
+            ended_at: head.ended_at.map(Time),
+            deadline_at: head.deadline_at.map(Time),
             tainted: head.tainted,
             done: head.done,
             total: head.total,
-            percent: lockgate_proto::percent(head),
+            percent: lockgate_api::percent(head),
             version: head.version,
             parent_run_id: head.parent.as_ref().map(|parent| parent.run.to_string()),
             trace_id: head.trace.map(|trace| trace.trace.to_string()),
@@ -243,12 +246,12 @@ impl Node {
         Self {
             name: dag.node(key.node).name.to_string(),
             item: key.item,
-            state: node.state.as_str(),
+            state: Name(node.state),
             job_id: node.job.as_ref().map(ToString::to_string),
             child_run_id: node.child.as_ref().map(ToString::to_string),
-            began_at: node.began_at.map(time),
-            ended_at: node.ended_at.map(time),
-            wakes_at: node.wakes_at.map(time),
+            began_at: node.began_at.map(Time),
+            ended_at: node.ended_at.map(Time),
+            wakes_at: node.wakes_at.map(Time),
             error: node.failure.as_ref().map(Error::from),
             output: node.shown_output().and_then(document),
             items: node.items.as_ref().map(|items| items.count),
@@ -256,15 +259,15 @@ impl Node {
             tainted: node.tainted,
             done_late: node.late,
             memo_job_id: node.memo_of.as_ref().map(ToString::to_string),
-            waits_for_worker_until: head.waits_for_workers_of(node).map(time),
+            waits_for_worker_until: head.waits_for_workers_of(node).map(Time),
             round: node.round,
         }
     }
 }
 
-impl From<&core::Undo> for Undo {
-    fn from(undo: &core::Undo) -> Self {
-        Self { state: undo.state.as_str(), job_id: undo.job.to_string(), error: undo.failure.as_ref().map(Error::from) }
+impl From<&core::NodeUndo> for Undo {
+    fn from(undo: &core::NodeUndo) -> Self {
+        Self { state: Name(undo.state), job_id: undo.job.to_string(), error: undo.failure.as_ref().map(Error::from) }
     }
 }
 

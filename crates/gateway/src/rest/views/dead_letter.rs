@@ -8,10 +8,12 @@ use lockgate_ports::Listing;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time;
+use super::names::{JobStateName, LanePriorityName};
+use super::{Name, Time};
 use crate::queries::cursor_text;
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = DeadLetterList)]
 pub(in crate::rest) struct DeadLetters {
     dead_letters: Vec<DeadLetter>,
     /// Where the list goes on; absent at its end.
@@ -25,13 +27,13 @@ pub(in crate::rest) struct DeadLetter {
     job_id: String,
     tenant: String,
     topic: String,
-    priority: &'static str,
-    state: &'static str,
+    priority: LanePriorityName,
+    state: JobStateName,
     reason: &'static str,
     message: String,
     attempts: u32,
     life: u32,
-    at: String,
+    at: Time,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
 }
@@ -54,13 +56,13 @@ impl From<&core::DeadLetter> for DeadLetter {
             job_id: letter.job_id.to_string(),
             tenant: letter.tenant.to_string(),
             topic: letter.topic.to_string(),
-            priority: letter.priority.as_str(),
-            state: letter.state.as_str(),
+            priority: Name(letter.priority),
+            state: Name(letter.state),
             reason: letter.reason.as_str(),
             message: letter.message.to_string(),
             attempts: letter.attempts,
             life: letter.life,
-            at: time(letter.at),
+            at: Time(letter.at),
             labels: letter.labels.clone(),
         }
     }

@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{document, time};
-use crate::configs::Known;
+use super::names::{BreakerStateName, SharingName};
+use super::{Name, Time, document};
+use crate::configs::ConfigVersion;
 
 /// A policy, pools or timeouts that are or were in force.
 #[derive(Serialize, ToSchema)]
@@ -20,19 +21,21 @@ pub(in crate::rest) struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    activated_at: Option<String>,
+    activated_at: Option<Time>,
     /// Not in lists; absent for the built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = PolicyList)]
 pub(in crate::rest) struct Policies {
     /// The latest activation first.
     policies: Vec<Config>,
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = ConfigList)]
 pub(in crate::rest) struct Configs {
     /// The latest activation first.
     configs: Vec<Config>,
@@ -60,7 +63,7 @@ pub(in crate::rest) struct AuditRows {
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct AuditRow {
     id: i64,
-    at: String,
+    at: Time,
     tenant: String,
     actor: String,
     action: &'static str,
@@ -90,6 +93,7 @@ pub(in crate::rest) struct Verified {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = BreakerList)]
 pub(in crate::rest) struct Breakers {
     /// Empty when the safety kernel is in process.
     breakers: Vec<Breaker>,
@@ -99,41 +103,41 @@ pub(in crate::rest) struct Breakers {
 pub(in crate::rest) struct Breaker {
     name: &'static str,
     /// closed, open or half_open
-    state: &'static str,
+    state: BreakerStateName,
     /// In a row, while closed.
     failures: u32,
     /// When the first probe is let through.
     #[serde(skip_serializing_if = "Option::is_none")]
-    open_until: Option<String>,
+    open_until: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     /// Whose calls it counts: alone (this process by design), shared (all replicas) or local_fallback (this process until
     /// the shared counters answer again)
-    sharing: &'static str,
+    sharing: SharingName,
 }
 
-impl From<Known> for Config {
-    fn from(known: Known) -> Self {
+impl From<ConfigVersion> for Config {
+    fn from(known: ConfigVersion) -> Self {
         let activation = known.activation.as_ref();
         Self {
             snapshot: known.snapshot.to_string(),
             version: known.version(),
             in_force: known.in_force,
             actor: activation.map(|activation| activation.actor.to_string()),
-            activated_at: activation.map(|activation| time(activation.at)),
+            activated_at: activation.map(|activation| Time(activation.at)),
             text: known.text.as_ref().map(ToString::to_string),
         }
     }
 }
 
-impl From<Vec<Known>> for Policies {
-    fn from(known: Vec<Known>) -> Self {
+impl From<Vec<ConfigVersion>> for Policies {
+    fn from(known: Vec<ConfigVersion>) -> Self {
         Self { policies: known.into_iter().map(Config::from).collect() }
     }
 }
 
-impl From<Vec<Known>> for Configs {
-    fn from(known: Vec<Known>) -> Self {
+impl From<Vec<ConfigVersion>> for Configs {
+    fn from(known: Vec<ConfigVersion>) -> Self {
         Self { configs: known.into_iter().map(Config::from).collect() }
     }
 }
@@ -157,7 +161,7 @@ impl From<&CoreRow> for AuditRow {
         let entry = &row.entry;
         Self {
             id: row.id,
-            at: time(entry.at),
+            at: Time(entry.at),
             tenant: entry.tenant.to_string(),
             actor: entry.actor.to_string(),
             action: entry.action.as_str(),
@@ -180,11 +184,11 @@ impl From<Vec<BreakerView>> for Breakers {
     fn from(views: Vec<BreakerView>) -> Self {
         let breaker = |view: BreakerView| Breaker {
             name: view.name,
-            state: view.state.as_str(),
+            state: Name(view.state),
             failures: view.failures,
-            open_until: view.open_until.map(time),
+            open_until: view.open_until.map(Time),
             last_error: view.last_error.as_ref().map(ToString::to_string),
-            sharing: view.sharing.as_str(),
+            sharing: Name(view.sharing),
         };
         Self { breakers: views.into_iter().map(breaker).collect() }
     }

@@ -1,6 +1,6 @@
 //! How a process is.
 
-use lockgate_engine::{Component, Finding, HealthView, LeaderView, Leads, LoopView};
+use lockgate_engine::{Component, HealthProblem, HealthView, LeaderView, Leads, LoopView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -85,8 +85,8 @@ impl From<HealthView> for Health {
     }
 }
 
-impl From<Finding> for HealthFinding {
-    fn from(Finding { trouble, detail }: Finding) -> Self {
+impl From<HealthProblem> for HealthFinding {
+    fn from(HealthProblem { trouble, detail }: HealthProblem) -> Self {
         Self { code: trouble.code(), serious: trouble.is_serious(), detail, advice: trouble.advice() }
     }
 }

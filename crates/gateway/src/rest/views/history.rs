@@ -1,19 +1,19 @@
 //! What happened to a job: events, progress, log lines.
 
 use lockgate_core::job::{self as core, Reason};
-use lockgate_engine::Progress as EngineProgress;
+use lockgate_engine::AttemptProgress as EngineProgress;
 use lockgate_ports::KeptLine;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time;
+use super::Time;
 
 /// One fact in a job's history. Numbers run 1, 2, 3 without gaps.
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Event {
     n: u64,
-    at: String,
-    kind: &'static str,
+    at: Time,
+    kind: String,
     attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     worker_id: Option<String>,
@@ -23,7 +23,7 @@ pub(in crate::rest) struct Event {
     message: Option<String>,
     /// When the next attempt may start.
     #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<String>,
+    until: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub(in crate::rest) struct Event {
 pub(in crate::rest) struct Progress {
     percent: u32,
     message: String,
-    at: String,
+    at: Time,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -47,7 +47,7 @@ pub(in crate::rest) struct LogLine {
     /// Grows with every line, not always by one.
     no: u64,
     attempt: u32,
-    at: String,
+    at: Time,
     line: String,
 }
 
@@ -55,13 +55,13 @@ impl From<&core::JobEvent> for Event {
     fn from(event: &core::JobEvent) -> Self {
         Self {
             n: event.n,
-            at: time(event.at),
-            kind: event.kind.as_str(),
+            at: Time(event.at),
+            kind: event.kind.as_str().to_owned(),
             attempt: event.attempt,
             worker_id: event.worker.as_ref().map(ToString::to_string),
             reason: event.reason.map(Reason::as_str),
             message: event.message.as_ref().map(ToString::to_string),
-            until: event.until.map(time),
+            until: event.until.map(Time),
             actor: event.actor.as_ref().map(ToString::to_string),
             rule: event.rule.as_ref().map(ToString::to_string),
         }
@@ -70,7 +70,7 @@ impl From<&core::JobEvent> for Event {
 
 impl From<&EngineProgress> for Progress {
     fn from(progress: &EngineProgress) -> Self {
-        Self { percent: progress.percent, message: progress.message.to_string(), at: time(progress.at) }
+        Self { percent: progress.percent, message: progress.message.to_string(), at: Time(progress.at) }
     }
 }
 
@@ -82,6 +82,6 @@ impl From<Vec<KeptLine>> for Logs {
 
 impl From<&KeptLine> for LogLine {
     fn from(KeptLine { no, line }: &KeptLine) -> Self {
-        Self { no: *no, attempt: line.attempt, at: time(line.at), line: line.line.to_string() }
+        Self { no: *no, attempt: line.attempt, at: Time(line.at), line: line.line.to_string() }
     }
 }

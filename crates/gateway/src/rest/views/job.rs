@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use lockgate_core::job::{self as core, EventKind, Phase, Reason};
+use lockgate_api::platform_labels;
+use lockgate_core::job::{self as core, Reason};
 use lockgate_core::timeouts::Defaults;
 use lockgate_engine::JobView;
 use lockgate_ports::{Kin, Listing};
-use lockgate_proto::platform_labels;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{AskedApproval, OutputCheck, Progress, Verdict, document, time};
+use super::names::{JobStateName, LanePriorityName, OnTimeoutName, PhaseName};
+use super::{AskedApproval, Name, OutputCheck, Progress, Time, Verdict, document};
 use crate::queries::cursor_text;
 
 #[derive(Serialize, ToSchema)]
@@ -36,7 +37,7 @@ pub(in crate::rest) struct Job {
     /// Payload, environment and result are not for this caller.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     payload_hidden: bool,
-    priority: &'static str,
+    priority: LanePriorityName,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
     /// What the platform says about the job beside the client's labels: `safety_bypassed`, `safety_bypass_reason`, and
@@ -55,9 +56,9 @@ pub(in crate::rest) struct Job {
     trace_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency_key: Option<String>,
-    state: &'static str,
-    /// The simple view of the state: QUEUED, RUNNING, SUCCEEDED, FAILED or DEADLETTER.
-    phase: &'static str,
+    state: JobStateName,
+    /// The simple view of the state.
+    phase: PhaseName,
     /// 1 after submit, one more after each replay.
     life: u32,
     /// Number of the latest attempt that was sent to a worker; 0 before the first.
@@ -67,14 +68,14 @@ pub(in crate::rest) struct Job {
     attempts: Option<Vec<Attempt>>,
     /// Attempts of this life that count against `max_attempts`.
     failures: u32,
-    submitted_at: String,
+    submitted_at: Time,
     /// When a waiting job may start.
     #[serde(skip_serializing_if = "Option::is_none")]
-    due_at: Option<String>,
+    due_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    deadline_at: Option<String>,
+    deadline_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<String>,
+    ended_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<Failure>,
     /// Not in lists.
@@ -113,10 +114,10 @@ pub(in crate::rest) struct Children {
     live: u64,
     /// While the job waits for them: until when at most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    waits_until: Option<String>,
-    /// What follows then: fail or review.
+    waits_until: Option<Time>,
+    /// What follows then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    on_timeout: Option<&'static str>,
+    on_timeout: Option<OnTimeoutName>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -133,14 +134,14 @@ pub(in crate::rest) struct Attempt {
     #[serde(skip_serializing_if = "Option::is_none")]
     worker_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    dispatched_at: Option<String>,
+    dispatched_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<String>,
+    started_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<String>,
+    ended_at: Option<Time>,
     /// How it ended; absent while it waits or runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
+    outcome: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,21 +152,12 @@ pub(in crate::rest) struct Attempt {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = JobList)]
 pub(in crate::rest) struct Jobs {
     jobs: Vec<Job>,
     /// Where the list goes on; absent at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-}
-
-fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Queued => "QUEUED",
-        Phase::Running => "RUNNING",
-        Phase::Succeeded => "SUCCEEDED",
-        Phase::Failed => "FAILED",
-        Phase::DeadLetter => "DEADLETTER",
-    }
 }
 
 impl Job {
@@ -183,7 +175,7 @@ impl Job {
             risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
             payload: None,
             payload_hidden: false,
-            priority: request.priority().as_str(),
+            priority: Name(request.priority()),
             labels: request.labels.clone(),
             platform_labels: platform_labels(life).collect(),
             env: request.env.clone(),
@@ -193,16 +185,16 @@ impl Job {
             requires: request.requires.iter().map(ToString::to_string).collect(),
             trace_id: request.trace_name(),
             concurrency_key: request.concurrency_key.as_ref().map(ToString::to_string),
-            state: life.state.as_str(),
-            phase: phase(life.state.phase()),
+            state: Name(life.state),
+            phase: Name(life.state.phase()),
             life: life.no,
             attempt: job.attempts_made(),
             attempts: None,
             failures: life.counters.failures,
-            submitted_at: time(life.submitted_at),
-            due_at: job.waits_until().map(time),
-            deadline_at: life.deadline_at.map(time),
-            ended_at: life.ended_at.map(time),
+            submitted_at: Time(life.submitted_at),
+            due_at: job.waits_until().map(Time),
+            deadline_at: life.deadline_at.map(Time),
+            ended_at: life.ended_at.map(Time),
             last_error: life.last_error.as_ref().map(Failure::from),
             result: None,
             progress: None,
@@ -239,8 +231,8 @@ impl Children {
         Self {
             total: kin.total,
             live: kin.live,
-            waits_until: barrier.map(|barrier| time(barrier.until)),
-            on_timeout: barrier.map(|barrier| barrier.on_timeout.as_str()),
+            waits_until: barrier.map(|barrier| Time(barrier.until)),
+            on_timeout: barrier.map(|barrier| Name(barrier.on_timeout)),
         }
     }
 }
@@ -265,10 +257,10 @@ impl From<&core::AttemptSummary> for Attempt {
         Self {
             no: attempt.no,
             worker_id: attempt.worker.as_ref().map(ToString::to_string),
-            dispatched_at: attempt.dispatched_at.map(time),
-            started_at: attempt.started_at.map(time),
-            ended_at: attempt.ended_at.map(time),
-            outcome: attempt.outcome.map(EventKind::as_str),
+            dispatched_at: attempt.dispatched_at.map(Time),
+            started_at: attempt.started_at.map(Time),
+            ended_at: attempt.ended_at.map(Time),
+            outcome: attempt.outcome.map(|kind| kind.as_str().to_owned()),
             reason: attempt.reason.map(Reason::as_str),
             message: attempt.message.as_ref().map(ToString::to_string),
             rule: attempt.rule.as_ref().map(ToString::to_string),

@@ -8,6 +8,7 @@ mod governance;
 mod health;
 mod history;
 mod job;
+mod names;
 mod overview;
 mod pools;
 mod schedule;
@@ -17,7 +18,6 @@ mod verdict;
 mod why;
 
 use lockgate_core::request::Json;
-use lockgate_core::time::Timestamp;
 use serde_json::value::RawValue;
 
 pub(super) use access::{Credential, Credentials, MadeKey, WhoAmI};
@@ -28,6 +28,7 @@ pub(super) use governance::{Activated, AuditRows, Breakers, Config, Configs, Pol
 pub(super) use health::Health;
 pub(super) use history::{Event, LogLine, Logs, Progress};
 pub(super) use job::{Job, Jobs};
+pub(super) use names::{JobStateName, LanePriorityName, Name, RunStateName, Time};
 pub(super) use overview::{Queues, Workers};
 pub(super) use pools::{DrainedWorker, PoolChanged, Pools};
 pub(super) use schedule::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
@@ -35,11 +36,6 @@ pub(super) use submitted::{Changed, Submitted, SubmittedItem, SubmittedJobs};
 pub(super) use tenants::{ErasedTenant, Tenants};
 pub(super) use verdict::{Explained, OutputCheck, Verdict};
 pub(super) use why::Why;
-
-fn time(at: Timestamp) -> String {
-    let at = jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default();
-    format!("{at:.3}")
-}
 
 fn document(json: &Json) -> Option<Box<RawValue>> {
     RawValue::from_string(json.as_str().to_owned()).ok()

@@ -6,9 +6,11 @@ use lockgate_engine::{LaneView, Queues as EngineQueues, WorkerView};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time;
+use super::names::{LanePriorityName, WorkerStatusName};
+use super::{Name, Time};
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = WorkerList)]
 pub(in crate::rest) struct Workers {
     workers: Vec<Worker>,
 }
@@ -25,9 +27,9 @@ pub(in crate::rest) struct Worker {
     busy: u32,
     /// Absent while nothing was heard of a worker that is attached to another gateway.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_beat_at: Option<String>,
+    last_beat_at: Option<Time>,
     /// attached, detached, draining, or elsewhere: attached to another gateway
-    status: &'static str,
+    status: WorkerStatusName,
     /// Slots in use by its own count, at its latest beat.
     active_jobs: u32,
     /// What it measured of its machine, in percent.
@@ -40,6 +42,7 @@ pub(in crate::rest) struct Worker {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = QueueList)]
 pub(in crate::rest) struct Queues {
     queues: Vec<Queue>,
     /// By priority.
@@ -56,13 +59,13 @@ pub(in crate::rest) struct Queues {
 pub(in crate::rest) struct Queue {
     /// The first choice of its jobs; empty when no pool may take them.
     pool: String,
-    priority: &'static str,
+    priority: LanePriorityName,
     tenant: String,
     /// The topic, and what it requires.
     shape: String,
     waiting: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    oldest_at: Option<String>,
+    oldest_at: Option<Time>,
 }
 
 impl From<Vec<WorkerView>> for Workers {
@@ -83,8 +86,8 @@ impl From<WorkerView> for Worker {
             labels: profile.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
             slots: profile.slots,
             busy: u32::try_from(view.busy).unwrap_or(u32::MAX),
-            last_beat_at: view.last_beat.map(time),
-            status: view.status.as_str(),
+            last_beat_at: view.last_beat.map(Time),
+            status: Name(view.status),
             active_jobs: view.active_jobs,
             cpu_load: view.load.cpu,
             gpu_utilization: view.load.gpu,
@@ -109,11 +112,11 @@ impl From<LaneView> for Queue {
     fn from(view: LaneView) -> Self {
         Self {
             pool: view.pool.as_ref().map(ToString::to_string).unwrap_or_default(),
-            priority: view.lane.priority.as_str(),
+            priority: Name(view.lane.priority),
             tenant: view.lane.tenant.to_string(),
             shape: view.lane.shape.to_string(),
             waiting: view.waiting,
-            oldest_at: view.oldest.map(time),
+            oldest_at: view.oldest.map(Time),
         }
     }
 }

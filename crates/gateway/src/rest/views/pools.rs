@@ -7,7 +7,11 @@ use lockgate_engine::PoolView;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Name;
+use super::names::DispatchModeName;
+
 #[derive(Serialize, ToSchema)]
+#[schema(as = PoolList)]
 pub(in crate::rest) struct Pools {
     pools: Vec<Pool>,
     /// The file in force.
@@ -20,8 +24,7 @@ pub(in crate::rest) struct Pool {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// queue or direct
-    dispatch: &'static str,
+    dispatch: DispatchModeName,
     /// open, paused or draining
     state: &'static str,
     /// Patterns of the topics that lead to it.
@@ -70,7 +73,7 @@ impl From<&PoolView> for Pool {
         Self {
             name: pool.name.to_string(),
             description: pool.description.as_ref().map(ToString::to_string),
-            dispatch: pool.dispatch.as_str(),
+            dispatch: Name(pool.dispatch),
             state: match view.closed {
                 None => "open",
                 Some(Closed::Paused) => "paused",

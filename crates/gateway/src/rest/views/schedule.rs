@@ -1,12 +1,13 @@
 //! Schedules as JSON.
 
-use lockgate_core::schedule as core;
+use lockgate_core::schedule::{self as core};
 use lockgate_engine::{AppliedSchedule, ScheduleView};
 use lockgate_ports::Listing;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time;
+use super::names::{MisfireName, OverlapName, SlotOutcomeName};
+use super::{Name, Time};
 use crate::queries::{cursor_text, next_name};
 use crate::schedules::{change, rhythm, work};
 
@@ -25,6 +26,7 @@ struct Applied {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = ScheduleList)]
 pub(in crate::rest) struct Schedules {
     schedules: Vec<Schedule>,
     /// Where the list goes on; absent at its end.
@@ -42,10 +44,8 @@ pub(in crate::rest) struct Schedule {
     /// A cron expression, or `every` and a span.
     rhythm: String,
     time_zone: String,
-    /// skip, latest or all.
-    misfire: &'static str,
-    /// allow, skip, queue or replace.
-    overlap: &'static str,
+    misfire: MisfireName,
+    overlap: OverlapName,
     /// What each time starts, if it is a job.
     #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<String>,
@@ -59,13 +59,14 @@ pub(in crate::rest) struct Schedule {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     backfills: Vec<Backfill>,
     /// The next times of its own.
-    upcoming: Vec<String>,
+    upcoming: Vec<Time>,
     /// Why its times cannot be worked out any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = SlotList)]
 pub(in crate::rest) struct Slots {
     slots: Vec<Slot>,
     /// Where the list goes on; absent at its end.
@@ -76,27 +77,27 @@ pub(in crate::rest) struct Slots {
 /// One nominal time, and what became of it.
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Slot {
-    nominal: String,
+    nominal: Time,
     /// Empty for the schedule's own times; `manual`, `backfill:` and its id, or `again:1` and so on for times that a clock which was
     /// ahead had decided too early.
     series: String,
     /// DUE, STARTED, QUEUED, SKIPPED, MISSED or REFUSED.
-    outcome: &'static str,
+    outcome: SlotOutcomeName,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
-    decided_at: String,
+    decided_at: Time,
 }
 
 #[derive(Serialize, ToSchema)]
 struct Backfill {
     id: String,
     /// Times up to here are decided.
-    done_until: String,
-    until: String,
+    done_until: Time,
+    until: Time,
     concurrency: u32,
 }
 
@@ -133,15 +134,15 @@ impl From<&ScheduleView> for Schedule {
             description: spec.description.as_ref().map(ToString::to_string),
             rhythm: rhythm(spec),
             time_zone: spec.time_zone.to_string(),
-            misfire: spec.misfire.as_str(),
-            overlap: spec.overlap.as_str(),
+            misfire: Name(spec.misfire),
+            overlap: Name(spec.overlap),
             topic,
             dag,
             paused: schedule.paused_at.is_some(),
             actor: schedule.actor.to_string(),
             open: schedule.open.iter().map(Slot::from).collect(),
             backfills: schedule.backfills.iter().map(Backfill::from).collect(),
-            upcoming: view.upcoming.iter().map(|at| time(*at)).collect(),
+            upcoming: view.upcoming.iter().map(|at| Time(*at)).collect(),
             fault: view.fault.clone(),
         }
     }
@@ -161,13 +162,13 @@ impl From<&core::Slot> for Slot {
             None => (None, None),
         };
         Self {
-            nominal: time(slot.key.nominal),
+            nominal: Time(slot.key.nominal),
             series: slot.key.series.0.to_string(),
-            outcome: slot.outcome.as_str(),
+            outcome: Name(slot.outcome),
             reason: slot.reason.as_ref().map(ToString::to_string),
             job_id,
             run_id,
-            decided_at: time(slot.decided_at),
+            decided_at: Time(slot.decided_at),
         }
     }
 }
@@ -176,8 +177,8 @@ impl From<&core::Backfill> for Backfill {
     fn from(backfill: &core::Backfill) -> Self {
         Self {
             id: backfill.id.to_string(),
-            done_until: time(backfill.done_until),
-            until: time(backfill.until),
+            done_until: Time(backfill.done_until),
+            until: Time(backfill.until),
             concurrency: backfill.concurrency,
         }
     }

@@ -4,6 +4,8 @@ use lockgate_engine::{ApiError, Submitted as EngineSubmitted};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Name;
+use super::names::JobStateName;
 use crate::errors::retry_after_ms;
 use crate::rest::problem::FieldProblem;
 
@@ -11,7 +13,7 @@ use crate::rest::problem::FieldProblem;
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Submitted {
     job_id: String,
-    state: &'static str,
+    state: JobStateName,
     /// What the acknowledgement means: `fsynced` when the job survives a power cut.
     ack: &'static str,
     /// The id or key already had this job; nothing was created.
@@ -46,13 +48,13 @@ pub(in crate::rest) struct ItemError {
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Changed {
     pub(in crate::rest) job_id: String,
-    pub(in crate::rest) state: &'static str,
+    pub(in crate::rest) state: JobStateName,
 }
 
 impl Submitted {
     pub(in crate::rest) fn new(submitted: &EngineSubmitted, ack: &'static str) -> Self {
         let EngineSubmitted { job_id, state, existing } = submitted;
-        Self { job_id: job_id.to_string(), state: state.as_str(), ack, existing: *existing }
+        Self { job_id: job_id.to_string(), state: Name(*state), ack, existing: *existing }
     }
 }
 

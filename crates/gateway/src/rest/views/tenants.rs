@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = TenantList)]
 pub(in crate::rest) struct Tenants {
     tenants: Vec<Tenant>,
     /// Where the list goes on, if it does.

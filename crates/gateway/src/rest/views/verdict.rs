@@ -1,18 +1,19 @@
 //! What policy said about a job and about its result.
 
 use lockgate_core::job as core;
-use lockgate_core::policy::{Explanation, Look, LookOutcome};
+use lockgate_core::policy::{Explanation, LookOutcome, RuleTrace};
 use lockgate_core::scan;
-use lockgate_core::verdict::{self, Access};
-use lockgate_proto::{output_stage_name, scope_name};
+use lockgate_core::verdict;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use super::Name;
+use super::names::{AccessName, DecisionName, FindingKindName, OutputDecisionName, OutputStageName, PolicyScopeName};
 
 /// A decision with its grounds.
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Verdict {
-    /// allow, deny, require_approval, throttle or allow_with_constraints
-    decision: &'static str,
+    decision: DecisionName,
     /// The rule that decided.
     rule: String,
     /// Hash of the rule's own text; approvals are bound to it.
@@ -43,12 +44,12 @@ pub(in crate::rest) struct Constraints {
     max_concurrent: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     allowed_pools: Option<Vec<String>>,
-    /// allow or deny
+    /// Whether the handler may use the network.
     #[serde(skip_serializing_if = "Option::is_none")]
-    network: Option<&'static str>,
-    /// allow or deny
+    network: Option<AccessName>,
+    /// Whether the handler may start programs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    exec: Option<&'static str>,
+    exec: Option<AccessName>,
 }
 
 /// Who must agree, and for how long that counts.
@@ -80,8 +81,7 @@ pub(in crate::rest) struct Explained {
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Step {
-    /// base, tenant or workflow
-    scope: &'static str,
+    scope: PolicyScopeName,
     rule: String,
     /// matched, missed or failed; a rule that cannot be evaluated denies
     outcome: &'static str,
@@ -94,11 +94,10 @@ pub(in crate::rest) struct Step {
 pub(in crate::rest) struct OutputCheck {
     /// The attempt whose result it is.
     attempt: u32,
-    /// scanning, held, unchecked or checked
-    stage: &'static str,
-    /// allow, quarantine, deny or redact; absent before the check
+    stage: OutputStageName,
+    /// Absent before the check.
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<&'static str>,
+    decision: Option<OutputDecisionName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,8 +113,7 @@ pub(in crate::rest) struct OutputCheck {
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Finding {
-    /// secrets, pii, injection or pattern
-    kind: &'static str,
+    kind: FindingKindName,
     rule: String,
     /// In bytes of the result's text.
     offset: usize,
@@ -127,7 +125,7 @@ pub(in crate::rest) struct Finding {
 impl From<&verdict::Verdict> for Verdict {
     fn from(verdict: &verdict::Verdict) -> Self {
         Self {
-            decision: verdict.decision.as_str(),
+            decision: Name(verdict.decision),
             rule: verdict.rule.to_string(),
             rule_hash: verdict.rule_hash.to_string(),
             reason: verdict.reason.to_string(),
@@ -141,10 +139,6 @@ impl From<&verdict::Verdict> for Verdict {
 
 impl From<&verdict::Constraints> for Constraints {
     fn from(constraints: &verdict::Constraints) -> Self {
-        let access = |access: Access| match access {
-            Access::Allow => "allow",
-            Access::Deny => "deny",
-        };
         let pools = constraints.allowed_pools.as_ref();
         Self {
             max_runtime_ms: constraints.max_runtime_ms,
@@ -152,8 +146,8 @@ impl From<&verdict::Constraints> for Constraints {
             max_output_bytes: constraints.max_output_bytes,
             max_concurrent: constraints.max_concurrent,
             allowed_pools: pools.map(|pools| pools.iter().map(ToString::to_string).collect()),
-            network: constraints.network.map(access),
-            exec: constraints.exec.map(access),
+            network: constraints.network.map(Name),
+            exec: constraints.exec.map(Name),
         }
     }
 }
@@ -181,14 +175,14 @@ impl From<&Explanation> for Explained {
     }
 }
 
-impl From<&Look> for Step {
-    fn from(look: &Look) -> Self {
+impl From<&RuleTrace> for Step {
+    fn from(look: &RuleTrace) -> Self {
         let (outcome, why) = match &look.outcome {
             LookOutcome::Matched => ("matched", None),
             LookOutcome::Missed(why) => ("missed", Some(why.clone())),
             LookOutcome::Failed(why) => ("failed", Some(why.clone())),
         };
-        Self { scope: scope_name(look.scope), rule: look.rule.to_string(), outcome, why }
+        Self { scope: Name(look.scope), rule: look.rule.to_string(), outcome, why }
     }
 }
 
@@ -197,8 +191,8 @@ impl From<&core::OutputCheck> for OutputCheck {
         let verdict = check.verdict.as_deref();
         Self {
             attempt: check.attempt,
-            stage: output_stage_name(check.stage),
-            decision: verdict.map(|verdict| verdict.decision.as_str()),
+            stage: Name(check.stage),
+            decision: verdict.map(|verdict| Name(verdict.decision)),
             rule: verdict.map(|verdict| verdict.rule.to_string()),
             reason: verdict.map(|verdict| verdict.reason.to_string()),
             snapshot: verdict.map(|verdict| verdict.snapshot.to_string()),
@@ -211,7 +205,7 @@ impl From<&core::OutputCheck> for OutputCheck {
 impl From<&scan::Finding> for Finding {
     fn from(finding: &scan::Finding) -> Self {
         Self {
-            kind: finding.kind.as_str(),
+            kind: Name(finding.kind),
             rule: finding.rule.to_string(),
             offset: finding.offset,
             length: finding.length,

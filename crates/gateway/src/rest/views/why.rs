@@ -6,12 +6,13 @@ use lockgate_ports::LimitView;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time;
+use super::names::{DispatchModeName, JobStateName};
+use super::{Name, Time};
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct Why {
     job_id: String,
-    state: &'static str,
+    state: JobStateName,
     /// One sentence for people.
     summary: String,
     /// Stable code for machines.
@@ -19,7 +20,7 @@ pub(in crate::rest) struct Why {
     /// What would start it.
     next_step: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_at: Option<String>,
+    next_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
     /// Pools of the job's route, first choice first, with their workers.
@@ -42,8 +43,7 @@ pub(in crate::rest) struct Why {
 #[derive(Serialize, ToSchema)]
 pub(in crate::rest) struct PoolLook {
     pool: String,
-    /// queue or direct
-    dispatch: &'static str,
+    dispatch: DispatchModeName,
     /// Why the pool as a whole takes nothing; absent if it would.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -70,18 +70,18 @@ pub(in crate::rest) struct LimitLook {
     full: bool,
     /// When its rate has room again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    again_at: Option<String>,
+    again_at: Option<Time>,
 }
 
 impl Why {
     pub(in crate::rest) fn new(id: &JobId, why: EngineWhy) -> Self {
         Self {
             job_id: id.to_string(),
-            state: why.state.as_str(),
+            state: Name(why.state),
             summary: why.summary,
             reason: why.reason.to_string(),
             next_step: why.next_step,
-            next_at: why.next_at.map(time),
+            next_at: why.next_at.map(Time),
             rule: why.rule,
             pools: why.pools.into_iter().map(PoolLook::from).collect(),
             limits: why.limits.iter().map(LimitLook::from).collect(),
@@ -101,7 +101,7 @@ impl From<PoolConsidered> for PoolLook {
         };
         Self {
             pool: look.pool.to_string(),
-            dispatch: look.dispatch.as_str(),
+            dispatch: Name(look.dispatch),
             reason: look.reason,
             workers: look.workers.into_iter().map(considered).collect(),
             more: look.more,
@@ -116,7 +116,7 @@ impl From<&LimitView> for LimitLook {
             max: limit.max,
             held: limit.held,
             full: limit.full,
-            again_at: limit.again_at.map(time),
+            again_at: limit.again_at.map(Time),
         }
     }
 }

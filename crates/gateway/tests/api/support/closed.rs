@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lockgate_core::access::{DigestKey, Grant, Identity, Reach};
 use lockgate_engine::NewCredential;
-use lockgate_gateway::{Access, Entrance, GatewaySettings};
+use lockgate_gateway::{AccessMode, Entrance, GatewaySettings};
 use lockgate_ports::Tokens;
 use serde_json::Value;
 
@@ -35,7 +35,8 @@ impl Closed {
     /// One that takes the tokens of an issuer too.
     pub(crate) async fn trusting(tokens: Arc<dyn Tokens>) -> Self {
         let entrance = Entrance { digest: DigestKey::new(DIGEST), tokens: Some(tokens), inside: None };
-        Self::start_with(GatewaySettings { access: Access::Closed(Arc::new(entrance)), ..GatewaySettings::default() }).await
+        Self::start_with(GatewaySettings { access: AccessMode::Closed(Arc::new(entrance)), ..GatewaySettings::default() })
+            .await
     }
 
     async fn start_with(settings: GatewaySettings) -> Self {
@@ -51,7 +52,7 @@ impl Closed {
 
     pub(crate) fn settings() -> GatewaySettings {
         let entrance = Entrance { digest: DigestKey::new(DIGEST), tokens: None, inside: None };
-        GatewaySettings { access: Access::Closed(Arc::new(entrance)), ..GatewaySettings::default() }
+        GatewaySettings { access: AccessMode::Closed(Arc::new(entrance)), ..GatewaySettings::default() }
     }
 
     fn digest() -> DigestKey {

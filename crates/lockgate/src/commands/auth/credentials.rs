@@ -4,13 +4,13 @@ use clap::Args;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Tone};
-use crate::session::Session;
+use crate::output::{TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
-/// List them; never the secrets, which nobody has
+/// List them; the secrets are not stored and are not shown
 #[derive(Args, Debug)]
-pub(super) struct List {
+pub(super) struct ListCredentials {
     /// Also those that have ended
     #[arg(long)]
     all: bool,
@@ -23,8 +23,8 @@ pub(super) struct Revoke {
     id: String,
 }
 
-impl List {
-    pub(super) async fn run(self, session: &Session, kind: &str) -> Result<Exit, CliError> {
+impl ListCredentials {
+    pub(super) async fn run(self, session: &CliSession, kind: &str) -> Result<Exit, CliError> {
         let mut credentials = all(session).await?;
         credentials.retain(|credential| credential.kind == kind && (self.all || !credential.ended));
         let out = session.out;
@@ -35,12 +35,12 @@ impl List {
         let row = |credential: &view::Credential| {
             let status = if credential.ended { ("ended", Tone::Faint) } else { ("good", Tone::Good) };
             vec![
-                Field::text(&credential.id),
-                Field::text(&credential.actor),
-                Field::text(credential.grant.roles.join(" ")),
-                Field::text(credential.grant.tenant.as_deref().unwrap_or("every tenant")),
-                Field::text(if credential.grant.payloads { "yes" } else { "no" }),
-                Field::text(status.0).toned(status.1),
+                TableCell::text(&credential.id),
+                TableCell::text(&credential.actor),
+                TableCell::text(credential.grant.roles.join(" ")),
+                TableCell::text(credential.grant.tenant.as_deref().unwrap_or("every tenant")),
+                TableCell::text(if credential.grant.payloads { "yes" } else { "no" }),
+                TableCell::text(status.0).toned(status.1),
                 out.relative_or_dash(credential.ends_at),
             ]
         };
@@ -51,7 +51,7 @@ impl List {
 }
 
 impl Revoke {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.access().revoke_credential(v1::RevokeCredentialRequest { id: self.id }).await;
         let ended = view::Credential::from(session.answer(response)?);
         if session.out.is_json() {
@@ -64,7 +64,7 @@ impl Revoke {
 }
 
 /// Page by page: a page may be short, even empty, before the end.
-async fn all(session: &Session) -> Result<Vec<view::Credential>, CliError> {
+async fn all(session: &CliSession) -> Result<Vec<view::Credential>, CliError> {
     let (mut after, mut found) = (String::new(), Vec::new());
     loop {
         let request = v1::ListCredentialsRequest { after, limit: 1_000 };

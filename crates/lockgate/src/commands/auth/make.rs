@@ -10,7 +10,7 @@ use crate::args;
 use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// What a new credential is good for
@@ -96,7 +96,7 @@ pub(super) struct Bind {
 }
 
 impl Create {
-    pub(super) async fn run(self, session: &Session, connection: &Connection) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession, connection: &Connection) -> Result<Exit, CliError> {
         let request = v1::CreateKeyRequest { credential: Some(self.good.wire(self.name, connection)) };
         let made = session.answer(session.access().create_key(request).await)?;
         show(session, made)
@@ -104,7 +104,7 @@ impl Create {
 }
 
 impl Rotate {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let overlap_ms = u64::try_from(self.overlap.as_millis()).unwrap_or(u64::MAX);
         let request = v1::RotateKeyRequest { id: self.id, overlap_ms };
         let made = session.answer(session.access().rotate_key(request).await)?;
@@ -113,7 +113,7 @@ impl Rotate {
 }
 
 impl Bind {
-    pub(super) async fn run(self, session: &Session, connection: &Connection) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession, connection: &Connection) -> Result<Exit, CliError> {
         let credential = Some(self.good.wire(self.name, connection));
         let request = v1::BindCertificateRequest { subject: self.subject, credential };
         let bound = view::Credential::from(session.answer(session.access().bind_certificate(request).await)?);
@@ -127,7 +127,7 @@ impl Bind {
 }
 
 /// The key stands alone on its line, so that it can be copied and piped.
-fn show(session: &Session, made: v1::CreateKeyResponse) -> Result<Exit, CliError> {
+fn show(session: &CliSession, made: v1::CreateKeyResponse) -> Result<Exit, CliError> {
     if session.out.is_json() {
         session.out.json(&view::MadeKey::from(made))?;
     } else {

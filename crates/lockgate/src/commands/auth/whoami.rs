@@ -5,7 +5,7 @@ use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Show who the server takes this client for
@@ -13,7 +13,7 @@ use crate::view;
 pub(super) struct Whoami {}
 
 impl Whoami {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let me = view::WhoAmI::from(session.answer(session.access().who_am_i(v1::WhoAmIRequest {}).await)?);
         let out = session.out;
         if out.is_json() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lockgate_core::hex;
 use lockgate_core::time::Timestamp;
-use lockgate_sqlite::backup::Facts;
+use lockgate_sqlite::backup::CopyFacts;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -34,19 +34,19 @@ pub(super) struct Manifest {
     /// What the installation had lost before this copy was made, each as it was accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) losses: Vec<String>,
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<ManifestFile>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct File {
+pub(super) struct ManifestFile {
     pub(super) name: String,
     pub(super) bytes: u64,
     pub(super) sha256: String,
 }
 
 impl Manifest {
-    pub(super) fn of(folder: &Path, files: &[&str], facts: &Facts, now: Timestamp) -> Result<Self, CliError> {
-        let files: Vec<File> = files.iter().map(|name| File::of(folder, name)).collect::<Result<_, _>>()?;
+    pub(super) fn of(folder: &Path, files: &[&str], facts: &CopyFacts, now: Timestamp) -> Result<Self, CliError> {
+        let files: Vec<ManifestFile> = files.iter().map(|name| ManifestFile::of(folder, name)).collect::<Result<_, _>>()?;
         let mut all = Sha256::new();
         for file in &files {
             all.update(&file.name);
@@ -89,7 +89,7 @@ impl Manifest {
             if said.name.contains('/') || said.name.starts_with('.') {
                 return Err(wrong(format!("{:?} is not the name of a file of it", said.name)));
             }
-            if File::of(folder, &said.name)? != *said {
+            if ManifestFile::of(folder, &said.name)? != *said {
                 return Err(wrong(format!("{} is not as it was written", said.name)));
             }
         }
@@ -97,7 +97,7 @@ impl Manifest {
     }
 }
 
-impl File {
+impl ManifestFile {
     fn of(folder: &Path, name: &str) -> Result<Self, CliError> {
         let path = folder.join(name);
         let hashed = hash(&path).map_err(|error| file(&path, &error))?;

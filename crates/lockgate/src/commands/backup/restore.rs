@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use lockgate_core::audit::{Action, AuditEntry};
+use lockgate_core::audit::{AuditAction, AuditEntry};
 use lockgate_core::request::Json;
 use lockgate_engine::{ApiError, verify_trail};
 use lockgate_ports::{Clock, Entropy, Store, Timelines};
@@ -58,7 +58,7 @@ pub(crate) struct Restore {
 }
 
 #[derive(Serialize)]
-struct Restored {
+struct RestoreSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
     /// Jobs that go on, with new tokens.
@@ -78,7 +78,7 @@ impl Restore {
             out.json(&restored)?;
             return Ok(Exit::Success);
         }
-        let Restored { data, jobs, held, audit_rows } = restored;
+        let RestoreSummary { data, jobs, held, audit_rows } = restored;
         out.line(&format!("{}: {jobs} jobs go on, each with a new token", data.as_deref().unwrap_or("the database")))?;
         if let Some(held) = held.filter(|held| *held > 0) {
             out.line(&format!("  {held} of them were with a worker when the backup was made: they run again"))?;
@@ -93,7 +93,7 @@ impl Restore {
         Ok(Exit::Success)
     }
 
-    async fn bring_back(&self, from: &Path) -> Result<Restored, CliError> {
+    async fn bring_back(&self, from: &Path) -> Result<RestoreSummary, CliError> {
         refuse_used(&self.data)?;
         let manifest = Manifest::read(from)?;
         let aside = aside(&self.data);
@@ -108,10 +108,10 @@ impl Restore {
         }
         std::fs::rename(&aside, &self.data).map_err(|error| file(&self.data, &error))?;
         sync_folder(self.data.parent())?;
-        Ok(Restored { data: Some(self.data.display().to_string()), jobs, held: Some(manifest.held), audit_rows })
+        Ok(RestoreSummary { data: Some(self.data.display().to_string()), jobs, held: Some(manifest.held), audit_rows })
     }
 
-    async fn cluster(&self) -> Result<Restored, CliError> {
+    async fn cluster(&self) -> Result<RestoreSummary, CliError> {
         let Some(url) = &self.database_url else {
             return Err(CliError::Usage("--cluster needs --database-url or DATABASE_URL".to_owned()));
         };
@@ -120,8 +120,8 @@ impl Restore {
         let store = PostgresStore::connect(options).await.map_err(|error| CliError::Usage(error.to_string()))?;
         let point = if self.point.is_empty() { "a point in time" } else { &self.point };
         let detail = serde_json::json!({ "point": point });
-        let (jobs, audit_rows) = new_timeline(&store, Action::StoreRestored, point, &detail).await?;
-        Ok(Restored { data: None, jobs, held: None, audit_rows })
+        let (jobs, audit_rows) = new_timeline(&store, AuditAction::StoreRestored, point, &detail).await?;
+        Ok(RestoreSummary { data: None, jobs, held: None, audit_rows })
     }
 }
 
@@ -152,7 +152,7 @@ async fn fill(from: &Path, aside: &Path, manifest: &Manifest) -> Result<(u64, u6
     backup::abandon(aside).map_err(|error| wrong(&error))?;
     let store = SqliteStore::open(aside, Arc::new(SystemClock)).map_err(|error| wrong(&error))?;
     let detail = serde_json::json!({ "backup": manifest.id, "made_at_ms": manifest.made_at_ms, "by": manifest.lockgate });
-    let told = new_timeline(&store, Action::StoreRestored, &manifest.id, &detail).await?;
+    let told = new_timeline(&store, AuditAction::StoreRestored, &manifest.id, &detail).await?;
     drop(store);
     sync_folder(Some(aside))?;
     Ok(told)
@@ -161,7 +161,7 @@ async fn fill(from: &Path, aside: &Path, manifest: &Manifest) -> Result<(u64, u6
 /// Jobs that go on, and rows of the audit trail.
 pub(crate) async fn new_timeline<S: Store>(
     store: &S,
-    action: Action,
+    action: AuditAction,
     subject: &str,
     detail: &serde_json::Value,
 ) -> Result<(u64, u64), CliError> {

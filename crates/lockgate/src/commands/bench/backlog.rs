@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Scale;
-use super::report::Report;
-use super::server::{Server, WorkerProcess};
-use super::traffic::Client;
+use super::report::BenchReport;
+use super::server::{BenchServer, WorkerProcess};
+use super::traffic::TrafficClient;
 use crate::error::CliError;
 
 /// Jobs taken from the backlog while the cost is measured.
@@ -19,7 +19,7 @@ const BEHIND_HISTORY: usize = 10_000;
 /// Longer queues are not drained to the end: that is measured elsewhere and would take minutes.
 const DRAIN_MAX: usize = 100_000;
 
-pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(scale: Scale, report: &mut BenchReport) -> Result<(), CliError> {
     for &jobs in scale.backlogs {
         report.note(&format!("backlog: {jobs} jobs queued"));
         claims(jobs, report).await?;
@@ -32,8 +32,8 @@ pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Cli
     restart(scale.restart_jobs, report).await
 }
 
-async fn claims(jobs: usize, report: &mut Report) -> Result<(), CliError> {
-    let server = Server::start().await?;
+async fn claims(jobs: usize, report: &mut BenchReport) -> Result<(), CliError> {
+    let server = BenchServer::start().await?;
     let client = server.client().await?;
     let ids = client.submit(jobs).await?;
     let name = |what: &str| format!("embedded.{what}_at_{jobs}_queued");
@@ -52,7 +52,7 @@ async fn claims(jobs: usize, report: &mut Report) -> Result<(), CliError> {
 }
 
 /// CPU that it takes to set the gauges and to show them to somebody who looks ten times a second.
-async fn watching(server: &Server) -> Result<f64, CliError> {
+async fn watching(server: &BenchServer) -> Result<f64, CliError> {
     // What the submits left to be done is not what is measured.
     tokio::time::sleep(WATCHED / 2).await;
     let (before, began) = (server.usage(), tokio::time::Instant::now());
@@ -65,8 +65,8 @@ async fn watching(server: &Server) -> Result<f64, CliError> {
 }
 
 /// What a claim costs with so many jobs in history: as much as without any.
-async fn after_history(ended: usize, report: &mut Report) -> Result<(), CliError> {
-    let server = Server::start().await?;
+async fn after_history(ended: usize, report: &mut BenchReport) -> Result<(), CliError> {
+    let server = BenchServer::start().await?;
     let client = server.client().await?;
     if ended > 0 {
         let _worker = server.worker(SLOTS)?;
@@ -90,7 +90,7 @@ struct Cost {
 
 impl Cost {
     /// Starts a worker and measures until it has ended so many jobs that wait.
-    async fn of_claims(server: &Server, client: &Client) -> Result<(WorkerProcess, Self), CliError> {
+    async fn of_claims(server: &BenchServer, client: &TrafficClient) -> Result<(WorkerProcess, Self), CliError> {
         let rows = "lockgate_ready_rows_read_total";
         let ended = client.queues().await?.ended;
         let (before, read, claimed) =
@@ -105,7 +105,7 @@ impl Cost {
 }
 
 /// The quick check: every acknowledged job is still there, waiting or ended.
-async fn check_counts(client: &Client, submitted: usize) -> Result<(), CliError> {
+async fn check_counts(client: &TrafficClient, submitted: usize) -> Result<(), CliError> {
     let queues = client.queues().await?;
     if queues.live + queues.ended == submitted as u64 {
         return Ok(());
@@ -114,8 +114,8 @@ async fn check_counts(client: &Client, submitted: usize) -> Result<(), CliError>
     Err(CliError::Server(format!("{submitted} jobs were acknowledged; {live} are live and {ended} have ended")))
 }
 
-async fn restart(jobs: usize, report: &mut Report) -> Result<(), CliError> {
-    let mut server = Server::start().await?;
+async fn restart(jobs: usize, report: &mut BenchReport) -> Result<(), CliError> {
+    let mut server = BenchServer::start().await?;
     let before = server.client().await?;
     let ids = before.submit(jobs).await?;
     let began = tokio::time::Instant::now();

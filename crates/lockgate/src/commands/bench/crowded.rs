@@ -8,9 +8,9 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::report::{Report, percentile};
-use super::server::{Bed, Server};
-use super::traffic::Client;
+use super::report::{BenchReport, percentile};
+use super::server::{Bed, BenchServer};
+use super::traffic::TrafficClient;
 use crate::error::CliError;
 
 const IDLE: usize = 1_000;
@@ -20,18 +20,18 @@ const RATE: u64 = 200;
 /// Between two bytes of a slow body.
 const DRIP: Duration = Duration::from_millis(100);
 
-pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) -> Result<(), CliError> {
     // A connection that says nothing is cut off after ten seconds, so each round is shorter and has a crowd of its own.
     let (rounds, seconds) = if quick { (1, 1) } else { (4, 4) };
     report
         .note(&format!("crowded: {RATE} submits/s beside {IDLE} idle and {SLOW} slow connections, {rounds} × {seconds} s"));
-    let server = Server::start_on(bed).await?;
+    let server = BenchServer::start_on(bed).await?;
     let client = server.client().await?;
     submits(&client, seconds).await?;
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         alone.extend(submits(&client, seconds).await?);
-        let crowd = Crowd::gather(&server.api).await?;
+        let crowd = IdleCrowd::gather(&server.api).await?;
         beside.extend(submits(&client, seconds).await?);
         crowd.must_be_there()?;
     }
@@ -47,7 +47,7 @@ pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Resu
 }
 
 /// How long each submit took, in milliseconds.
-async fn submits(client: &Client, seconds: u64) -> Result<Vec<f64>, CliError> {
+async fn submits(client: &TrafficClient, seconds: u64) -> Result<Vec<f64>, CliError> {
     let (start, mut calls) = (Instant::now(), JoinSet::new());
     for n in 0..RATE * seconds {
         let due = start + Duration::from_secs_f64(n as f64 / RATE as f64);
@@ -65,12 +65,12 @@ async fn submits(client: &Client, seconds: u64) -> Result<Vec<f64>, CliError> {
     Ok(taken)
 }
 
-struct Crowd {
+struct IdleCrowd {
     idle: Vec<TcpStream>,
     slow: Vec<JoinHandle<()>>,
 }
 
-impl Crowd {
+impl IdleCrowd {
     async fn gather(api: &str) -> Result<Self, CliError> {
         let address = api.strip_prefix("http://").unwrap_or(api);
         let (mut idle, mut slow) = (Vec::with_capacity(IDLE), Vec::with_capacity(SLOW));
@@ -111,7 +111,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for IdleCrowd {
     fn drop(&mut self) {
         self.slow.iter().for_each(JoinHandle::abort);
     }

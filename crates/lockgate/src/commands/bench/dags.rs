@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::report::{Report, percentile};
-use super::server::{Bed, Server};
-use super::traffic::Client;
+use super::report::{BenchReport, percentile};
+use super::server::{Bed, BenchServer};
+use super::traffic::TrafficClient;
 use crate::error::CliError;
 
 const TOPIC: &str = "bench.node";
@@ -28,11 +28,11 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Starts in flight while many runs are started at once.
 const STARTING: usize = 16;
 
-pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) -> Result<(), CliError> {
     let (layers, at_once) = if quick { (20, 200) } else { (100, 1_000) };
     report.note(&format!("workflows: a chain of {CHAIN}, a fan of {FAN}, {} nodes in layers", layers * LAYER));
-    let server = Server::start_on(bed).await?;
-    let line = Line::open(&server).await?;
+    let server = BenchServer::start_on(bed).await?;
+    let line = DagBench::open(&server).await?;
     let worker = Worker::connect(server.api.as_str()).slots(64).handle(TOPIC, |_, _| async { Ok(()) });
     let (stop, stopping) = oneshot::channel::<()>();
     let working = tokio::spawn(worker.run_until(async move {
@@ -64,14 +64,14 @@ pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Resu
     working.await.map_err(|error| CliError::Server(error.to_string()))?.map_err(|e| CliError::Server(e.to_string()))
 }
 
-struct Line<'a> {
-    server: &'a Server,
-    client: Client,
+struct DagBench<'a> {
+    server: &'a BenchServer,
+    client: TrafficClient,
     stub: OrchestratorClient<Channel>,
 }
 
-impl<'a> Line<'a> {
-    async fn open(server: &'a Server) -> Result<Self, CliError> {
+impl<'a> DagBench<'a> {
+    async fn open(server: &'a BenchServer) -> Result<Self, CliError> {
         let stub = OrchestratorClient::connect(server.api.clone()).await.map_err(|e| CliError::Server(e.to_string()))?;
         Ok(Self { server, client: server.client().await?, stub: stub.max_decoding_message_size(64 << 20) })
     }
@@ -125,7 +125,7 @@ impl<'a> Line<'a> {
     }
 
     /// Microseconds of the server's CPU for each node.
-    async fn cost(&self, server: &Server, text: &str, runs: usize, nodes: usize) -> Result<f64, CliError> {
+    async fn cost(&self, server: &BenchServer, text: &str, runs: usize, nodes: usize) -> Result<f64, CliError> {
         self.put(text).await?;
         let dag = text.lines().find_map(|line| line.strip_prefix("dag: ")).unwrap_or_default();
         let before = server.usage();

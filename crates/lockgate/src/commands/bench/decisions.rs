@@ -17,7 +17,7 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::worker::{Load, WorkerProfile};
 use tokio::time::Instant;
 
-use super::report::{Report, median, percentile};
+use super::report::{BenchReport, median, percentile};
 use crate::error::CliError;
 
 const VERDICTS: usize = 40_000;
@@ -30,7 +30,7 @@ const PLACINGS: u32 = 50_000;
 /// One of these many workers fits.
 const FITS: u32 = 10;
 
-pub(super) fn measure(report: &mut Report) -> Result<(), CliError> {
+pub(super) fn measure(report: &mut BenchReport) -> Result<(), CliError> {
     report.note("decisions in process: 10 to 10,000 rules, 1 MiB of JSON, 10,000 workers");
     for rules in [10, 1_000, 10_000] {
         let micros = verdicts(rules)?;

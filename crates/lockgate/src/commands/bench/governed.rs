@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::report::{Report, median};
-use super::server::Server;
+use super::report::{BenchReport, median};
+use super::server::BenchServer;
 use super::throughput::concurrent_on;
 use super::{Scale, decisions};
 use crate::error::CliError;
@@ -11,7 +11,7 @@ use crate::error::CliError;
 /// Rules, one of ten an expression over every job: a usual policy, and a very large one.
 const RULES: [usize; 2] = [20, 1_000];
 
-pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(scale: Scale, report: &mut BenchReport) -> Result<(), CliError> {
     report.note(&format!("policy: {} runs without one and with {RULES:?} rules, in turns", scale.governed_runs));
     let folder = tempfile::TempDir::with_prefix("lockgate-bench-")?;
     let files = RULES.map(|rules| folder.path().join(format!("{rules}.yaml")));
@@ -39,5 +39,5 @@ pub(super) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Cli
 async fn cost(policy: Option<&Path>, scale: Scale) -> Result<f64, CliError> {
     let path = policy.map(|path| path.to_string_lossy().into_owned());
     let args = path.as_deref().map_or_else(Vec::new, |path| vec!["--policy", path]);
-    Ok(concurrent_on(&Server::start_with(&args).await?, scale.governed_jobs).await?.cpu_us)
+    Ok(concurrent_on(&BenchServer::start_with(&args).await?, scale.governed_jobs).await?.cpu_us)
 }

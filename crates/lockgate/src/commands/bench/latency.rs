@@ -11,17 +11,17 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Scale;
-use super::report::{Report, percentile};
-use super::server::{Bed, Server};
-use super::traffic::Client;
+use super::report::{BenchReport, percentile};
+use super::server::{Bed, BenchServer};
+use super::traffic::TrafficClient;
 use crate::error::CliError;
 
 const TOPIC: &str = "bench.latency";
 
-pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut BenchReport) -> Result<(), CliError> {
     for (rate, prefix) in [(100, "start"), (1_000, "start_at_1000")] {
         report.note(&format!("latency: {rate} jobs/s for {} s", scale.latency_seconds));
-        let samples = at_rate(&Server::start_on(bed).await?, rate, scale.latency_seconds).await?;
+        let samples = at_rate(&BenchServer::start_on(bed).await?, rate, scale.latency_seconds).await?;
         for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
             report.add(format!("{}.{prefix}_{name}_ms", bed.name), percentile(&samples, share), "ms");
         }
@@ -30,7 +30,7 @@ pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Res
 }
 
 /// Latencies in milliseconds, sorted.
-async fn at_rate(server: &Server, rate: u64, seconds: u64) -> Result<Vec<f64>, CliError> {
+async fn at_rate(server: &BenchServer, rate: u64, seconds: u64) -> Result<Vec<f64>, CliError> {
     let client = server.client().await?;
     let began = Instant::now();
     let samples: Arc<Mutex<Vec<f64>>> = Arc::default();
@@ -77,7 +77,7 @@ async fn at_rate(server: &Server, rate: u64, seconds: u64) -> Result<Vec<f64>, C
 }
 
 /// The acknowledged id.
-async fn submit(client: &Client, began: Instant) -> Result<String, CliError> {
+async fn submit(client: &TrafficClient, began: Instant) -> Result<String, CliError> {
     let sent_ms = began.elapsed().as_secs_f64() * 1e3;
     let job = v1::NewJob {
         topic: TOPIC.to_owned(),

@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::report::{Report, median, percentile};
-use super::server::Server;
+use super::report::{BenchReport, median, percentile};
+use super::server::BenchServer;
 use crate::error::CliError;
 
 /// Bytes that one job's life writes, roughly.
 const RECORD_BYTES: usize = 256;
 
-pub(super) async fn measure(folder: &Path, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(folder: &Path, report: &mut BenchReport) -> Result<(), CliError> {
     report.note("limits of this machine");
     for (batch, name) in [(1, "limits.fsync_appends_per_s"), (1_000, "limits.fsync_records_per_s_in_batches_of_1000")] {
         let path = folder.join("appends");
@@ -30,7 +30,7 @@ pub(super) async fn measure(folder: &Path, report: &mut Report) -> Result<(), Cl
         report.add(name, rate, "records/s");
     }
     add_paced("fsync", paced_appends(&folder.join("paced")).await?, report);
-    let server = Server::start().await?;
+    let server = BenchServer::start().await?;
     report.add("limits.grpc_unary_calls_per_s", unary(&server).await?, "calls/s");
     add_paced("grpc_unary", paced_unary(&server).await?, report);
     Ok(())
@@ -38,7 +38,7 @@ pub(super) async fn measure(folder: &Path, report: &mut Report) -> Result<(), Cl
 
 /// A machine that has dozed off since the last write or call is slower than one that is kept busy, and at a light load it
 /// always has. Two such syncs, one such call and one message more are what lies between a submit and its start.
-fn add_paced(what: &str, mut seconds: Vec<f64>, report: &mut Report) {
+fn add_paced(what: &str, mut seconds: Vec<f64>, report: &mut BenchReport) {
     seconds.sort_by(f64::total_cmp);
     for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
         report.add(format!("limits.{what}_at_100_per_s_{name}_ms"), percentile(&seconds, share) * 1e3, "ms");
@@ -64,7 +64,7 @@ async fn paced_appends(path: &Path) -> Result<Vec<f64>, CliError> {
 }
 
 /// Seconds that each smallest call took, at the same pace.
-async fn paced_unary(server: &Server) -> Result<Vec<f64>, CliError> {
+async fn paced_unary(server: &BenchServer) -> Result<Vec<f64>, CliError> {
     let client = server.client().await?;
     let mut pace = tokio::time::interval(PACE);
     let mut seconds = Vec::with_capacity(PACED);
@@ -94,7 +94,7 @@ fn appends(path: &Path, batch: usize) -> Result<Vec<f64>, CliError> {
 }
 
 /// The smallest call there is, 64 in flight.
-async fn unary(server: &Server) -> Result<f64, CliError> {
+async fn unary(server: &BenchServer) -> Result<f64, CliError> {
     let client = server.client().await?;
     let mut calls = JoinSet::new();
     let began = Instant::now();

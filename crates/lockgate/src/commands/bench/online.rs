@@ -8,17 +8,17 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::report::{Report, percentile};
-use super::server::Server;
-use super::traffic::Client;
+use super::report::{BenchReport, percentile};
+use super::server::BenchServer;
+use super::traffic::TrafficClient;
 use crate::error::CliError;
 
 const ROUNDS: usize = 50;
 const TOPIC: &str = "bench.online";
 
-pub(super) async fn measure(report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(report: &mut BenchReport) -> Result<(), CliError> {
     report.note(&format!("a worker comes online to a waiting job, {ROUNDS} times"));
-    let server = Server::start().await?;
+    let server = BenchServer::start().await?;
     let client = server.client().await?;
     let mut samples = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
@@ -31,7 +31,7 @@ pub(super) async fn measure(report: &mut Report) -> Result<(), CliError> {
 }
 
 /// Milliseconds from the call that starts the worker to its handler's first line.
-async fn once(server: &Server, client: &Client) -> Result<f64, CliError> {
+async fn once(server: &BenchServer, client: &TrafficClient) -> Result<f64, CliError> {
     let job = v1::NewJob { topic: TOPIC.to_owned(), ..v1::NewJob::default() };
     let answer = client.stub().submit_job(client.request(v1::SubmitJobRequest { job: Some(job) })).await;
     answer.map_err(|status| CliError::from_status(&status, &server.api))?;

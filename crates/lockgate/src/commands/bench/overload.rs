@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::report::{Report, percentile};
-use super::server::{Bed, Server};
-use super::traffic::Client;
+use super::report::{BenchReport, percentile};
+use super::server::{Bed, BenchServer};
+use super::traffic::TrafficClient;
 use crate::error::CliError;
 
 const TOPIC: &str = "bench.overload";
@@ -32,12 +32,12 @@ const CRITICAL_EVERY: u64 = 100;
 /// Refused jobs whose senders do as they are told.
 const OBEDIENT_MAX: usize = 200;
 
-pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) -> Result<(), CliError> {
     let seconds = if quick { 4 } else { 30 };
     report.note(&format!(
         "overload: {CAPACITY} jobs/s can be done, as many and ten times as many are offered for {seconds} s"
     ));
-    let server = Server::start_on(bed).await?;
+    let server = BenchServer::start_on(bed).await?;
     let (client, began) = (server.client().await?, Instant::now());
     put_quotas(&server).await?;
     let sleeper = Sleeper::attach(&server, began);
@@ -65,7 +65,7 @@ pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Resu
     Ok(())
 }
 
-async fn put_quotas(server: &Server) -> Result<(), CliError> {
+async fn put_quotas(server: &BenchServer) -> Result<(), CliError> {
     let channel = super::traffic::channel(&server.api).await?;
     let request = v1::ActivateConfigRequest {
         kind: v1::ConfigKind::Quotas.into(),
@@ -85,7 +85,7 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    fn attach(server: &Server, began: Instant) -> Self {
+    fn attach(server: &BenchServer, began: Instant) -> Self {
         let waits: Arc<Mutex<Vec<f64>>> = Arc::default();
         let taken = waits.clone();
         let worker = Worker::connect(server.api.as_str()).slots(SLOTS).prefetch(0).handle(TOPIC, move |_, payload| {
@@ -104,7 +104,7 @@ impl Sleeper {
     }
 
     /// How long jobs waited since this was asked last, in milliseconds, when all of them are done.
-    async fn waits(&self, client: &Client) -> Result<Vec<f64>, CliError> {
+    async fn waits(&self, client: &TrafficClient) -> Result<Vec<f64>, CliError> {
         client.until(|queues| queues.live == 0).await?;
         let mut waits = std::mem::take(&mut *self.waits.lock());
         waits.sort_by(f64::total_cmp);
@@ -119,7 +119,7 @@ impl Sleeper {
 }
 
 #[derive(Default)]
-struct Outcome {
+struct OverloadOutcome {
     accepted: u64,
     refused: u64,
     critical: (u64, u64),
@@ -127,7 +127,7 @@ struct Outcome {
     back_at: Vec<Instant>,
 }
 
-impl Outcome {
+impl OverloadOutcome {
     fn critical_share(&self) -> f64 {
         self.critical.0 as f64 / (self.critical.1 as f64).max(1.0)
     }
@@ -152,12 +152,12 @@ const fn is_critical(n: u64) -> bool {
 
 /// Offers jobs on a timetable, whatever becomes of them.
 struct Storm {
-    client: Client,
+    client: TrafficClient,
     began: Instant,
 }
 
 impl Storm {
-    async fn blow(&self, rate: u64, seconds: u64) -> Result<Outcome, CliError> {
+    async fn blow(&self, rate: u64, seconds: u64) -> Result<OverloadOutcome, CliError> {
         let (size, start) = (rate / CALLS, Instant::now());
         let mut calls = JoinSet::new();
         for call in 0..CALLS * seconds {
@@ -167,7 +167,7 @@ impl Storm {
             let (mut stub, request) = (self.client.stub(), self.client.request(v1::SubmitJobsRequest { jobs }));
             calls.spawn(async move { (first, stub.submit_jobs(request).await) });
         }
-        let mut outcome = Outcome::default();
+        let mut outcome = OverloadOutcome::default();
         while let Some(answered) = calls.join_next().await {
             let (first, answer) = answered.map_err(|error| CliError::Server(error.to_string()))?;
             let answer = answer.map_err(|status| CliError::Server(status.to_string()))?.into_inner();
@@ -179,7 +179,7 @@ impl Storm {
     }
 
     /// Sends some of the refused jobs again when they were told to, the storm being over. The share that was let in.
-    async fn come_back(&self, outcome: &Outcome) -> Result<f64, CliError> {
+    async fn come_back(&self, outcome: &OverloadOutcome) -> Result<f64, CliError> {
         let now = Instant::now();
         let mut back_at: Vec<Instant> = outcome.back_at.iter().copied().filter(|at| *at > now).collect();
         back_at.sort();

@@ -4,7 +4,7 @@ use std::fs;
 
 /// Used so far, by one process.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Usage {
+pub(super) struct ProcessUsage {
     pub(super) cpu_seconds: f64,
     pub(super) bytes_written: f64,
     pub(super) rss_megabytes: f64,
@@ -13,7 +13,7 @@ pub(super) struct Usage {
 /// Clock ticks a second in /proc, the same on every Linux.
 const TICKS: f64 = 100.0;
 
-impl Usage {
+impl ProcessUsage {
     /// Zero where the kernel does not tell.
     pub(super) fn of(pid: u32) -> Self {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::CliError;
-use crate::output::{Field, Output};
+use crate::output::{Output, TableCell};
 
 #[derive(Clone, Debug, Serialize)]
 struct Figure {
@@ -14,12 +14,12 @@ struct Figure {
     unit: &'static str,
 }
 
-pub(super) struct Report {
+pub(super) struct BenchReport {
     out: Output,
     figures: Vec<Figure>,
 }
 
-impl Report {
+impl BenchReport {
     pub(super) fn new(out: Output) -> Self {
         Self { out, figures: Vec::new() }
     }
@@ -44,7 +44,7 @@ impl Report {
         if self.out.is_json() {
             return self.out.json(&self.figures);
         }
-        let row = |f: &Figure| vec![Field::text(&f.name), Field::number(&shown(f.value)), Field::text(f.unit)];
+        let row = |f: &Figure| vec![TableCell::text(&f.name), TableCell::number(&shown(f.value)), TableCell::text(f.unit)];
         let rows: Vec<_> = self.figures.iter().map(row).collect();
         self.out.line(&self.out.table(&["FIGURE", "VALUE", "UNIT"], &rows))
     }

@@ -9,9 +9,9 @@ use lockgate_proto::v1;
 use lockgate_proto::v1::schedules_client::SchedulesClient;
 use tokio::time::Instant;
 
-use super::report::{Report, percentile};
-use super::server::{Bed, Server};
-use super::traffic::Client;
+use super::report::{BenchReport, percentile};
+use super::server::{Bed, BenchServer};
+use super::traffic::TrafficClient;
 use crate::clock::SystemClock;
 use crate::error::CliError;
 
@@ -22,10 +22,10 @@ const PROBE_EVERY: Duration = Duration::from_millis(10);
 /// Whatever is not started by then is stuck.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) -> Result<(), CliError> {
     let (count, lead) = if quick { (6_000, 10) } else { (60_000, 60) };
     report.note(&format!("schedules: {count} due in the same second"));
-    let server = Server::start_on(bed).await?;
+    let server = BenchServer::start_on(bed).await?;
     let client = server.client().await?;
     let mut stub = SchedulesClient::connect(server.api.clone()).await.map_err(|e| CliError::Server(e.to_string()))?;
     let due = Timestamp::from_millisecond(SystemClock.now().as_millis()).unwrap_or_default() + Duration::from_secs(lead);
@@ -50,7 +50,7 @@ pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut Report) -> Resu
 }
 
 /// Submits beside it until so many jobs are there besides its own. Seconds, and how long the submits took, sorted.
-async fn watch(client: &Client, count: u64) -> Result<(f64, Vec<f64>), CliError> {
+async fn watch(client: &TrafficClient, count: u64) -> Result<(f64, Vec<f64>), CliError> {
     let began = Instant::now();
     let mut probes = Vec::new();
     let mut ticks = tokio::time::interval(PROBE_EVERY);
@@ -73,7 +73,7 @@ async fn watch(client: &Client, count: u64) -> Result<(f64, Vec<f64>), CliError>
 }
 
 /// Jobs that have not ended, whoever's.
-async fn live(client: &Client) -> Result<u64, CliError> {
+async fn live(client: &TrafficClient) -> Result<u64, CliError> {
     let queues = client.stub().list_queues(client.request(v1::ListQueuesRequest {})).await;
     Ok(queues.map_err(|status| CliError::Server(status.message().to_owned()))?.into_inner().live)
 }

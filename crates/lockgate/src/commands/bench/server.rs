@@ -9,10 +9,10 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use super::procfs::Usage;
-use super::traffic::Client;
+use super::procfs::ProcessUsage;
+use super::traffic::TrafficClient;
 use crate::error::CliError;
-use crate::servers::Servers;
+use crate::servers::ServerAddresses;
 
 /// What the servers of a bench stand on.
 pub(super) struct Bed {
@@ -27,12 +27,12 @@ impl Bed {
     }
 
     /// Everything in the one process but what the servers do.
-    pub(super) fn cluster(servers: &Servers) -> Self {
+    pub(super) fn cluster(servers: &ServerAddresses) -> Self {
         Self { name: "cluster", args: servers.words() }
     }
 }
 
-pub(super) struct Server {
+pub(super) struct BenchServer {
     child: Child,
     pub(super) api: String,
     metrics: String,
@@ -46,7 +46,7 @@ pub(super) struct WorkerProcess {
 
 /// Where a server listens.
 #[derive(Deserialize)]
-pub(in crate::commands) struct Started {
+pub(in crate::commands) struct BenchAddresses {
     pub(in crate::commands) api: String,
     metrics: String,
 }
@@ -54,7 +54,7 @@ pub(in crate::commands) struct Started {
 /// A server that does not answer by then is broken.
 const START: Duration = Duration::from_secs(30);
 
-impl Server {
+impl BenchServer {
     pub(super) async fn start() -> Result<Self, CliError> {
         Self::start_with(&[]).await
     }
@@ -77,8 +77,8 @@ impl Server {
         Ok(())
     }
 
-    pub(super) async fn client(&self) -> Result<Client, CliError> {
-        Client::connect(&self.api).await
+    pub(super) async fn client(&self) -> Result<TrafficClient, CliError> {
+        TrafficClient::connect(&self.api).await
     }
 
     pub(super) fn worker(&self, slots: u32) -> Result<WorkerProcess, CliError> {
@@ -89,8 +89,8 @@ impl Server {
         Ok(WorkerProcess { _child: child })
     }
 
-    pub(super) fn usage(&self) -> Usage {
-        self.child.id().map(Usage::of).unwrap_or_default()
+    pub(super) fn usage(&self) -> ProcessUsage {
+        self.child.id().map(ProcessUsage::of).unwrap_or_default()
     }
 
     /// One counter of the server's metrics, all labels together.
@@ -120,7 +120,7 @@ pub(in crate::commands) async fn launch(
     mut command: Command,
     folder: &Path,
     args: &[&str],
-) -> Result<(Child, Started), CliError> {
+) -> Result<(Child, BenchAddresses), CliError> {
     // Where it stands is said by its arguments alone.
     for variable in ["DATABASE_URL", "REDIS_URL", "NATS_URL", "LOCKGATE_DISK_LIMIT"] {
         command.env_remove(variable);

@@ -1,8 +1,8 @@
 //! What a job costs the servers of a cluster: statements, rows, round trips.
 
 use super::Scale;
-use super::report::Report;
-use super::server::{Bed, Server};
+use super::report::BenchReport;
+use super::server::{Bed, BenchServer};
 use super::throughput::concurrent_on;
 use crate::error::CliError;
 
@@ -16,9 +16,9 @@ const COSTS: [(&str, &str, &str); 6] = [
     ("nats_drops_per_job", "lockgate_bus_dropped_total", "messages"),
 ];
 
-pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut BenchReport) -> Result<(), CliError> {
     report.note("cost: what the servers were asked, by one process in bulk");
-    let server = Server::start_on(bed).await?;
+    let server = BenchServer::start_on(bed).await?;
     let mut before = Vec::with_capacity(COSTS.len());
     for (_, counter, _) in COSTS {
         before.push(server.counter(counter).await?);

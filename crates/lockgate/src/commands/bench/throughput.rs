@@ -3,14 +3,14 @@
 use tokio::time::Instant;
 
 use super::Scale;
-use super::report::{Report, median};
-use super::server::{Bed, Server};
+use super::report::{BenchReport, median};
+use super::server::{Bed, BenchServer};
 use crate::error::CliError;
 
 /// Enough places that the worker never waits for a commit.
 const SLOTS: u32 = 4_000;
 
-pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Result<(), CliError> {
+pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut BenchReport) -> Result<(), CliError> {
     report.note(&format!("throughput: {} no-op jobs through gRPC and a worker process", scale.jobs));
     let (mut drains, mut concurrents, mut submits) = (Vec::new(), Vec::new(), Vec::new());
     let mut costs = Vec::new();
@@ -18,7 +18,7 @@ pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Res
         let (submit, drain) = drain(bed, scale.jobs).await?;
         submits.push(submit);
         drains.push(drain);
-        let run = concurrent_on(&Server::start_on(bed).await?, scale.jobs).await?;
+        let run = concurrent_on(&BenchServer::start_on(bed).await?, scale.jobs).await?;
         concurrents.push(run.rate);
         costs.push(run);
     }
@@ -26,7 +26,7 @@ pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Res
     add("drain_jobs_per_s", median(drains), "jobs/s");
     add("concurrent_jobs_per_s", median(concurrents), "jobs/s");
     add("submit_jobs_per_s", median(submits), "jobs/s");
-    let middle = |pick: fn(&Run) -> f64| median(costs.iter().map(pick).collect());
+    let middle = |pick: fn(&BenchRun) -> f64| median(costs.iter().map(pick).collect());
     add("server_cpu_us_per_job", middle(|run| run.cpu_us), "us");
     add("bytes_written_per_job", middle(|run| run.bytes), "bytes");
     add("commits_per_job", middle(|run| run.commits), "commits (one fsync each)");
@@ -36,7 +36,7 @@ pub(super) async fn measure(bed: &Bed, scale: Scale, report: &mut Report) -> Res
 
 /// Jobs a second: submitting without a worker, then draining.
 async fn drain(bed: &Bed, jobs: usize) -> Result<(f64, f64), CliError> {
-    let server = Server::start_on(bed).await?;
+    let server = BenchServer::start_on(bed).await?;
     let client = server.client().await?;
     let before = client.queues().await?.ended;
     let began = Instant::now();
@@ -49,7 +49,7 @@ async fn drain(bed: &Bed, jobs: usize) -> Result<(f64, f64), CliError> {
     Ok((submitted, rate(jobs, first, last)))
 }
 
-pub(super) struct Run {
+pub(super) struct BenchRun {
     rate: f64,
     pub(super) cpu_us: f64,
     bytes: f64,
@@ -58,7 +58,7 @@ pub(super) struct Run {
 }
 
 /// Jobs a second from the first submit to the last end, the worker waiting from the start.
-pub(super) async fn concurrent_on(server: &Server, jobs: usize) -> Result<Run, CliError> {
+pub(super) async fn concurrent_on(server: &BenchServer, jobs: usize) -> Result<BenchRun, CliError> {
     let client = server.client().await?;
     let _worker = server.worker(SLOTS)?;
     // The first job proves that the worker is there.
@@ -72,7 +72,7 @@ pub(super) async fn concurrent_on(server: &Server, jobs: usize) -> Result<Run, C
     let commits = server.counter("lockgate_store_commits_total").await? - commits;
     client.check_exact(&ids).await?;
     let each = count(jobs);
-    Ok(Run {
+    Ok(BenchRun {
         rate: rate(jobs, began, last),
         cpu_us: used.cpu_seconds * 1e6 / each,
         bytes: used.bytes_written / each,

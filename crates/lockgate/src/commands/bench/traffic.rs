@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(4);
 
 #[derive(Clone)]
-pub(in crate::commands) struct Client {
+pub(in crate::commands) struct TrafficClient {
     api: String,
     /// Of its own, so that what others left in a shared database is not mistaken for its work.
     tenant: AsciiMetadataValue,
@@ -44,7 +44,7 @@ pub(super) async fn channel(api: &str) -> Result<Channel, CliError> {
     endpoint(api)?.connect().await.map_err(|error| CliError::Server(error.to_string()))
 }
 
-impl Client {
+impl TrafficClient {
     pub(in crate::commands) async fn connect(api: &str) -> Result<Self, CliError> {
         let first = channel(api).await?;
         let orchestrator = OrchestratorClient::new(first.clone());

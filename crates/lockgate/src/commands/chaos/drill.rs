@@ -9,12 +9,12 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::fault::{Fault, Notice, Part};
-use super::ledger::{Tally, tally};
-use super::load::{Load, Work, ids};
+use super::fault::{FaultTarget, Notice, PlannedFault};
+use super::load::{AcknowledgedWork, BackgroundLoad, ids};
 use super::observer::{Observer, is_troubled, leading, seen};
 use super::proxy::Wire;
-use super::stage::Stage;
+use super::stage::Installation;
+use super::tally::{ChaosTally, tally};
 use crate::error::CliError;
 
 /// A fault that is not recovered from by then never is.
@@ -33,7 +33,7 @@ const AIM_EVERY: Duration = Duration::from_millis(100);
 
 /// One line of the recovery table. Times count from the moment of the blow.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct RecoveryRow {
     pub(super) fault: String,
     pub(super) lasted_ms: u64,
     /// Absent when nobody outside could notice.
@@ -54,22 +54,22 @@ pub(super) struct Row {
     pub(super) broken: Option<String>,
 }
 
-impl Row {
-    pub(super) fn skipped(fault: Fault, why: &'static str) -> Self {
-        Self { skipped: Some(why), ..Self::of(fault, Duration::ZERO, Tally::default(), (None, None)) }
+impl RecoveryRow {
+    pub(super) fn skipped(fault: PlannedFault, why: &'static str) -> Self {
+        Self { skipped: Some(why), ..Self::of(fault, Duration::ZERO, ChaosTally::default(), (None, None)) }
     }
 
-    pub(super) fn broken(fault: Fault, why: String) -> Self {
-        Self { broken: Some(why), ..Self::of(fault, Duration::ZERO, Tally::default(), (None, None)) }
+    pub(super) fn broken(fault: PlannedFault, why: String) -> Self {
+        Self { broken: Some(why), ..Self::of(fault, Duration::ZERO, ChaosTally::default(), (None, None)) }
     }
 
     fn of(
-        fault: Fault,
+        fault: PlannedFault,
         lasted: Duration,
-        tally: Tally,
+        tally: ChaosTally,
         (detected, recovered): (Option<Duration>, Option<Duration>),
     ) -> Self {
-        let Tally { jobs, lost, doubled, repeated } = tally;
+        let ChaosTally { jobs, lost, doubled, repeated } = tally;
         Self {
             fault: fault.name(),
             lasted_ms: millis(lasted),
@@ -96,15 +96,15 @@ fn millis(span: Duration) -> u64 {
 }
 
 /// Strikes once and counts.
-pub(super) async fn drill(stage: &mut Stage, fault: Fault, quick: bool) -> Result<Row, CliError> {
+pub(super) async fn drill(stage: &mut Installation, fault: PlannedFault, quick: bool) -> Result<RecoveryRow, CliError> {
     let observer = look_on(stage, fault.part).await?;
     let ways = stage.client_wires.iter().map(|wire| wire.url()).collect();
     // Ids are for the whole installation, which may have seen an earlier run.
     let random = getrandom::u32().map_err(|error| CliError::Usage(format!("no randomness: {error}")))?;
-    let load = Load::start(observer.client(), ways, format!("{}-{random:08x}", fault.name())).await?;
+    let load = BackgroundLoad::start(observer.client(), ways, format!("{}-{random:08x}", fault.name())).await?;
     load.go_on(BEFORE).await?;
 
-    if !quick && (fault.part == Part::Worker || fault.part.is_at_gateway()) {
+    if !quick && (fault.part == FaultTarget::Worker || fault.part.is_at_gateway()) {
         tokio::time::sleep(QUIET).await;
     }
 
@@ -127,14 +127,14 @@ pub(super) async fn drill(stage: &mut Stage, fault: Fault, quick: bool) -> Resul
     let mut found = observer.found().await.ok_or_else(|| halted("the jobs could not be listed"))?;
     observer.read_ends(&mut found).await.ok_or_else(|| halted("the histories could not be read"))?;
     found.extend(observer.found_runs(&acknowledged).await.ok_or_else(|| halted("the runs could not be read"))?);
-    Ok(Row::of(fault, fault.lasts(quick), tally(&ids(&acknowledged), &found), times))
+    Ok(RecoveryRow::of(fault, fault.lasts(quick), tally(&ids(&acknowledged), &found), times))
 }
 
 /// From where the fault can be looked on, with everybody there.
-async fn look_on(stage: &mut Stage, part: Part) -> Result<Observer, CliError> {
+async fn look_on(stage: &mut Installation, part: FaultTarget) -> Result<Observer, CliError> {
     if part.is_at_gateway() {
         stage.bring_worker_back().await?;
-        let gateway = Observer::at(stage.places(Part::Worker).swap_remove(0)).await?;
+        let gateway = Observer::at(stage.places(FaultTarget::Worker).swap_remove(0)).await?;
         let first = async || gateway.held().await.iter().any(|(worker, _)| *worker == 0);
         let there = gateway.until(Instant::now() + PATIENCE, first).await;
         there.ok_or_else(|| halted("the worker did not attach to the gateway"))?;
@@ -150,16 +150,16 @@ fn halted(what: &str) -> CliError {
 
 /// Among several of a kind, the blow is for the scheduler that leads, or the worker that holds most: to strike one that does
 /// nothing would show nothing. Who looks on does so from where it shows first.
-async fn aim(stage: &mut Stage, observer: Observer, part: Part) -> Result<Observer, CliError> {
+async fn aim(stage: &mut Installation, observer: Observer, part: FaultTarget) -> Result<Observer, CliError> {
     let deadline = Instant::now() + PATIENCE;
     match part {
-        Part::Scheduler | Part::SchedulerRedis => {
+        FaultTarget::Scheduler | FaultTarget::SchedulerRedis => {
             let schedulers = stage.schedulers();
             let leader = seen(deadline, AIM_EVERY, async || leading(&schedulers).await).await;
             stage.aim_at_scheduler(leader.ok_or_else(|| halted("no scheduler leads"))?);
             Ok(observer)
         }
-        Part::Worker => {
+        FaultTarget::Worker => {
             let observers: Vec<Observer> = stage.places(part).into_iter().map(|place| observer.moved_to(place)).collect();
             let most = seen(deadline, AIM_EVERY, async || holds_most(&observers).await).await;
             let (worker, beside) = most.ok_or_else(|| halted("no worker holds anything"))?;
@@ -192,7 +192,7 @@ async fn both<T>(work: impl Future<Output = T>, detected: impl Future<Output = O
 /// What is known at the moment of the blow.
 struct Watching<'a> {
     observer: &'a Observer,
-    load: &'a Load,
+    load: &'a BackgroundLoad,
     notice: Notice,
     struck: Instant,
     /// Jobs that had ended before.
@@ -206,10 +206,10 @@ struct Watching<'a> {
 }
 
 impl<'a> Watching<'a> {
-    async fn begin(stage: &Stage, observer: &'a Observer, load: &'a Load, fault: Fault) -> Self {
+    async fn begin(stage: &Installation, observer: &'a Observer, load: &'a BackgroundLoad, fault: PlannedFault) -> Self {
         let session = observer.session_of(&stage.struck_worker()).await;
         let leader = observer.leader().await;
-        let asked = if fault.part == Part::SchedulerRedis { stage.struck_scheduler() } else { observer.api() };
+        let asked = if fault.part == FaultTarget::SchedulerRedis { stage.struck_scheduler() } else { observer.api() };
         let wires = stage.struck_worker_wires();
         let dialled = wires.iter().map(|wire| wire.dialled()).sum();
         // Most ended long ago.
@@ -260,9 +260,9 @@ impl<'a> Watching<'a> {
 
     /// When the last that was held up had ended, if anything was. None: something never did.
     async fn held_up_ended(&self) -> Option<Option<Instant>> {
-        let mut before: Vec<Work> = self.load.acknowledged();
+        let mut before: Vec<AcknowledgedWork> = self.load.acknowledged();
         before.retain(|work| !self.ended.contains(&work.id));
-        before.sort_by_key(Work::in_time);
+        before.sort_by_key(AcknowledgedWork::in_time);
         let mut last = None;
         for work in before {
             tokio::time::sleep_until(work.in_time()).await;

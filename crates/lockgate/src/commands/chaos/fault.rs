@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A part, or the way to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FaultTarget {
     Server,
     Gateway,
     Scheduler,
@@ -47,8 +47,8 @@ pub(super) enum Blow {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) part: Part,
+pub(super) struct PlannedFault {
+    pub(super) part: FaultTarget,
     pub(super) blow: Blow,
 }
 
@@ -73,7 +73,7 @@ pub(super) enum Notice {
 
 const ON_THE_WIRE: [Blow; 4] = [Blow::Latency, Blow::Cut, Blow::HalfOpen, Blow::Reset];
 
-impl Part {
+impl FaultTarget {
     const fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -115,29 +115,32 @@ impl Blow {
     }
 }
 
-impl Fault {
+impl PlannedFault {
     /// All that an installation of this kind can suffer, in the order of the table.
     pub(super) fn all(cluster: bool) -> Vec<Self> {
-        let processes: &[Part] =
-            if cluster { &[Part::Gateway, Part::Scheduler, Part::Worker] } else { &[Part::Server, Part::Worker] };
-        let wires: &[Part] = if cluster {
-            &[Part::Worker, Part::Client, Part::Postgres, Part::Redis, Part::Nats]
+        let processes: &[FaultTarget] = if cluster {
+            &[FaultTarget::Gateway, FaultTarget::Scheduler, FaultTarget::Worker]
         } else {
-            &[Part::Worker, Part::Client]
+            &[FaultTarget::Server, FaultTarget::Worker]
         };
-        let of = |parts: &[Part], blows: &[Blow]| -> Vec<Self> {
+        let wires: &[FaultTarget] = if cluster {
+            &[FaultTarget::Worker, FaultTarget::Client, FaultTarget::Postgres, FaultTarget::Redis, FaultTarget::Nats]
+        } else {
+            &[FaultTarget::Worker, FaultTarget::Client]
+        };
+        let of = |parts: &[FaultTarget], blows: &[Blow]| -> Vec<Self> {
             parts.iter().flat_map(|&part| blows.iter().map(move |&blow| Self { part, blow })).collect()
         };
         let mut all = of(processes, &[Blow::Kill, Blow::Stop]);
         all.extend(of(wires, &ON_THE_WIRE));
         if cluster {
-            all.extend(of(&[Part::GatewayPostgres, Part::SchedulerRedis], &[Blow::Cut]));
+            all.extend(of(&[FaultTarget::GatewayPostgres, FaultTarget::SchedulerRedis], &[Blow::Cut]));
         }
-        all.push(Self { part: Part::Handlers, blow: Blow::Fail });
+        all.push(Self { part: FaultTarget::Handlers, blow: Blow::Fail });
         if !cluster {
-            all.extend(of(&[Part::Disk], &[Blow::Refuses, Blow::Full]));
+            all.extend(of(&[FaultTarget::Disk], &[Blow::Refuses, Blow::Full]));
         }
-        all.push(Self { part: Part::Clock, blow: Blow::Shift });
+        all.push(Self { part: FaultTarget::Clock, blow: Blow::Shift });
         all
     }
 
@@ -160,10 +163,12 @@ impl Fault {
             // Retries are there for it.
             (_, Blow::Latency | Blow::Fail) => Notice::Nothing,
             (_, Blow::Full) => Notice::NoRoom,
-            (Part::Scheduler, _) => Notice::Lead,
-            (Part::Worker, Blow::HalfOpen | Blow::Reset) => Notice::Redial,
-            (Part::Worker, _) => Notice::Session,
-            (Part::Postgres | Part::Redis | Part::Nats | Part::SchedulerRedis, _) => Notice::Readiness,
+            (FaultTarget::Scheduler, _) => Notice::Lead,
+            (FaultTarget::Worker, Blow::HalfOpen | Blow::Reset) => Notice::Redial,
+            (FaultTarget::Worker, _) => Notice::Session,
+            (FaultTarget::Postgres | FaultTarget::Redis | FaultTarget::Nats | FaultTarget::SchedulerRedis, _) => {
+                Notice::Readiness
+            }
             _ => Notice::Call,
         }
     }
@@ -173,7 +178,7 @@ impl Fault {
         let seconds = match (self.blow, self.part) {
             (Blow::Kill | Blow::Reset | Blow::Shift, _) => 0,
             // An edge is closed when its lease of 6 s ran out 4 s ago, or later.
-            (Blow::Stop, Part::Gateway | Part::Scheduler) | (Blow::Cut, Part::GatewayPostgres) => 15,
+            (Blow::Stop, FaultTarget::Gateway | FaultTarget::Scheduler) | (Blow::Cut, FaultTarget::GatewayPostgres) => 15,
             (Blow::Stop, _) => {
                 if quick {
                     6
@@ -187,7 +192,7 @@ impl Fault {
             // The load takes seconds to fill what room is left.
             (Blow::Full, _) => 12,
             // A worker gives up on a beat after 5 s, and the next beat may be 3 s away.
-            (Blow::HalfOpen, Part::Worker) => 12,
+            (Blow::HalfOpen, FaultTarget::Worker) => 12,
             (Blow::HalfOpen, _) => 6,
         };
         Duration::from_secs(seconds)
@@ -203,7 +208,7 @@ mod tests {
     #[test]
     fn every_fault_has_a_name_of_its_own() {
         for cluster in [false, true] {
-            let all = Fault::all(cluster);
+            let all = PlannedFault::all(cluster);
             let names: BTreeSet<String> = all.iter().map(|fault| fault.name()).collect();
             assert_eq!(names.len(), all.len());
             assert_eq!(names.contains("server-kill"), !cluster);
@@ -217,7 +222,7 @@ mod tests {
     #[test]
     fn a_blow_to_the_process_that_leads_shows_by_who_leads_next() {
         for blow in [Blow::Kill, Blow::Stop] {
-            assert_eq!(Fault { part: Part::Scheduler, blow }.notice(), Notice::Lead);
+            assert_eq!(PlannedFault { part: FaultTarget::Scheduler, blow }.notice(), Notice::Lead);
         }
     }
 }

@@ -11,8 +11,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tonic::{Code, Status};
 
-use super::super::bench::traffic::Client;
-use super::work::{DAG, DAG_TEXT, Kind};
+use super::super::bench::traffic::TrafficClient;
+use super::work::{DAG, DAG_TEXT, WorkKind};
 use crate::clock::SystemClock;
 use crate::error::CliError;
 
@@ -27,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A job or a run that was acknowledged.
 #[derive(Clone, Debug)]
-pub(super) struct Work {
+pub(super) struct AcknowledgedWork {
     /// When the call was made.
     pub(super) made: Instant,
     pub(super) id: String,
-    pub(super) kind: Kind,
+    pub(super) kind: WorkKind,
 }
 
-impl Work {
+impl AcknowledgedWork {
     /// What ends by then was not held up.
     pub(super) fn in_time(&self) -> Instant {
         self.made + self.kind.in_time()
@@ -42,42 +42,42 @@ impl Work {
 }
 
 #[derive(Default)]
-struct Record {
-    acknowledged: Vec<Work>,
-    failures: Vec<(Instant, Failure)>,
+struct LoadRecord {
+    acknowledged: Vec<AcknowledgedWork>,
+    failures: Vec<(Instant, CallFailure)>,
 }
 
 /// Why a call came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failure {
+enum CallFailure {
     /// The server says that it is full.
     NoRoom,
     Other,
 }
 
-impl Record {
-    fn fail(&mut self, failure: Failure) {
+impl LoadRecord {
+    fn fail(&mut self, failure: CallFailure) {
         self.failures.push((Instant::now(), failure));
     }
 
-    fn first_failure(&self, since: Instant, wanted: impl Fn(Failure) -> bool) -> Option<Instant> {
+    fn first_failure(&self, since: Instant, wanted: impl Fn(CallFailure) -> bool) -> Option<Instant> {
         self.failures.iter().find(|(at, failure)| *at > since && wanted(*failure)).map(|(at, _)| *at)
     }
 }
 
 /// Ends when dropped.
-pub(super) struct Load {
-    record: Arc<Mutex<Record>>,
+pub(super) struct BackgroundLoad {
+    record: Arc<Mutex<LoadRecord>>,
     calling: [AbortHandle; 2],
 }
 
-impl Load {
+impl BackgroundLoad {
     /// `client` says for which tenant, and is concerned by no fault; the ways lead to the gateways.
-    pub(super) async fn start(client: Client, ways: Vec<String>, prefix: String) -> Result<Self, CliError> {
+    pub(super) async fn start(client: TrafficClient, ways: Vec<String>, prefix: String) -> Result<Self, CliError> {
         let dag = v1::PutDagRequest { file: "chaos.yaml".to_owned(), text: DAG_TEXT.to_owned() };
         let stored = client.orchestrator().put_dag(client.request(dag)).await;
         stored.map_err(|status| CliError::Server(format!("the DAG of the load was refused: {}", status.message())))?;
-        let record = Arc::new(Mutex::new(Record::default()));
+        let record = Arc::new(Mutex::new(LoadRecord::default()));
         let starting = keep_starting(client.clone(), ways.clone(), prefix.clone(), record.clone());
         let submitting = keep_submitting(client, ways, prefix, record.clone());
         let calling = [tokio::spawn(starting).abort_handle(), tokio::spawn(submitting).abort_handle()];
@@ -97,14 +97,14 @@ impl Load {
         Ok(())
     }
 
-    pub(super) fn acknowledged(&self) -> Vec<Work> {
+    pub(super) fn acknowledged(&self) -> Vec<AcknowledgedWork> {
         self.record.lock().acknowledged.clone()
     }
 
     /// The first plain job acknowledged for a call that was made after `since`.
-    pub(super) fn acknowledged_since(&self, since: Instant) -> Option<Work> {
+    pub(super) fn acknowledged_since(&self, since: Instant) -> Option<AcknowledgedWork> {
         let record = self.record.lock();
-        record.acknowledged.iter().find(|work| work.made > since && work.kind == Kind::Plain).cloned()
+        record.acknowledged.iter().find(|work| work.made > since && work.kind == WorkKind::Plain).cloned()
     }
 
     /// When a call first failed after `since`.
@@ -114,21 +114,21 @@ impl Load {
 
     /// When a submit was first refused after `since` because the server was full.
     pub(super) fn refused_since(&self, since: Instant) -> Option<Instant> {
-        self.record.lock().first_failure(since, |failure| failure == Failure::NoRoom)
+        self.record.lock().first_failure(since, |failure| failure == CallFailure::NoRoom)
     }
 }
 
-impl Drop for Load {
+impl Drop for BackgroundLoad {
     fn drop(&mut self) {
         self.calling.iter().for_each(AbortHandle::abort);
     }
 }
 
-pub(super) fn ids(works: &[Work]) -> BTreeSet<String> {
+pub(super) fn ids(works: &[AcknowledgedWork]) -> BTreeSet<String> {
     works.iter().map(|work| work.id.clone()).collect()
 }
 
-async fn keep_submitting(client: Client, ways: Vec<String>, prefix: String, record: Arc<Mutex<Record>>) {
+async fn keep_submitting(client: TrafficClient, ways: Vec<String>, prefix: String, record: Arc<Mutex<LoadRecord>>) {
     let mut pace = interval(EVERY);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut serial = 0;
@@ -136,7 +136,7 @@ async fn keep_submitting(client: Client, ways: Vec<String>, prefix: String, reco
     for way in ways.iter().cycle() {
         pace.tick().await;
         let Ok(Ok(client)) = timeout(CALL_WITHIN, client.again(way)).await else {
-            record.lock().fail(Failure::Other);
+            record.lock().fail(CallFailure::Other);
             continue;
         };
         loop {
@@ -150,7 +150,7 @@ async fn keep_submitting(client: Client, ways: Vec<String>, prefix: String, reco
                     break;
                 }
             };
-            let work = |(n, id): (usize, String)| Work { made, id, kind: Kind::of(serial + n) };
+            let work = |(n, id): (usize, String)| AcknowledgedWork { made, id, kind: WorkKind::of(serial + n) };
             record.lock().acknowledged.extend(ids.into_iter().enumerate().map(work));
             serial += BATCH;
             batch = next_batch(&prefix, serial);
@@ -160,29 +160,29 @@ async fn keep_submitting(client: Client, ways: Vec<String>, prefix: String, reco
 
 fn next_batch(prefix: &str, serial: usize) -> Vec<v1::NewJob> {
     let now = SystemClock.now();
-    (serial..serial + BATCH).map(|n| Kind::of(n).job(format!("{prefix}-{n}"), now)).collect()
+    (serial..serial + BATCH).map(|n| WorkKind::of(n).job(format!("{prefix}-{n}"), now)).collect()
 }
 
 /// The ids, in the order of the jobs, if every one was acknowledged.
-async fn submit(client: &Client, jobs: Vec<v1::NewJob>) -> Result<Vec<String>, Failure> {
+async fn submit(client: &TrafficClient, jobs: Vec<v1::NewJob>) -> Result<Vec<String>, CallFailure> {
     let mut stub = client.stub();
     let call = stub.submit_jobs(client.request(v1::SubmitJobsRequest { jobs }));
-    let answered = timeout(CALL_WITHIN, call).await.map_err(|_| Failure::Other)?;
+    let answered = timeout(CALL_WITHIN, call).await.map_err(|_| CallFailure::Other)?;
     let answer = answered.map_err(|status| failure(&status))?.into_inner();
     let id = |item: v1::submit_jobs_response::Item| match item.item {
         Some(v1::submit_jobs_response::item::Item::Job(job)) => Some(job.job_id),
         _ => None,
     };
-    answer.jobs.into_iter().map(id).collect::<Option<_>>().ok_or(Failure::Other)
+    answer.jobs.into_iter().map(id).collect::<Option<_>>().ok_or(CallFailure::Other)
 }
 
 /// A full store says so, and whoever is refused for another reason is not told this.
-fn failure(status: &Status) -> Failure {
+fn failure(status: &Status) -> CallFailure {
     let is_full = status.code() == Code::ResourceExhausted && status.message().contains("the store is full");
-    if is_full { Failure::NoRoom } else { Failure::Other }
+    if is_full { CallFailure::NoRoom } else { CallFailure::Other }
 }
 
-async fn keep_starting(client: Client, ways: Vec<String>, prefix: String, record: Arc<Mutex<Record>>) {
+async fn keep_starting(client: TrafficClient, ways: Vec<String>, prefix: String, record: Arc<Mutex<LoadRecord>>) {
     let mut pace = interval(RUN_EVERY);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut serial = 0;
@@ -194,13 +194,13 @@ async fn keep_starting(client: Client, ways: Vec<String>, prefix: String, record
             let made = Instant::now();
             let Some(id) = start_run(&client, format!("{prefix}-run-{serial}")).await else { break };
             serial += 1;
-            record.lock().acknowledged.push(Work { made, id, kind: Kind::Run });
+            record.lock().acknowledged.push(AcknowledgedWork { made, id, kind: WorkKind::Run });
         }
     }
 }
 
 /// The same key is the same run.
-async fn start_run(client: &Client, key: String) -> Option<String> {
+async fn start_run(client: &TrafficClient, key: String) -> Option<String> {
     let mut stub = client.orchestrator();
     let request = v1::StartDagRequest { dag: DAG.to_owned(), idempotency_key: key, ..v1::StartDagRequest::default() };
     let call = stub.start_dag(client.request(request));

@@ -10,11 +10,11 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use tonic::{Request, Response, Status};
 
-use super::super::bench::traffic::{self, Client};
-use super::ledger::Found;
-use super::load::{Work, ids};
-use super::stage::{Place, WORKERS, worker_name};
-use super::work::{Kind, ended_well, ran_again};
+use super::super::bench::traffic::{self, TrafficClient};
+use super::load::{AcknowledgedWork, ids};
+use super::stage::{ProcessAddress, WORKERS, worker_name};
+use super::tally::EndState;
+use super::work::{WorkKind, ended_well, ran_again};
 use crate::error::CliError;
 
 /// How often it looks.
@@ -28,22 +28,22 @@ const PUMP: (&str, &str) = ("lockgate:retry:pump", "due");
 const SAMPLE: usize = 10;
 
 pub(super) struct Observer {
-    at: Place,
+    at: ProcessAddress,
     /// Says for which tenant.
-    client: Client,
+    client: TrafficClient,
     /// The connection in use, and where it leads.
-    line: Mutex<Option<(String, Client)>>,
+    line: Mutex<Option<(String, TrafficClient)>>,
 }
 
 impl Observer {
-    pub(super) async fn at(at: Place) -> Result<Self, CliError> {
+    pub(super) async fn at(at: ProcessAddress) -> Result<Self, CliError> {
         let api = at.lock().clone();
-        let client = Client::connect(&api).await?;
+        let client = TrafficClient::connect(&api).await?;
         Ok(Self { at, client, line: Mutex::default() })
     }
 
     /// The same, looking from elsewhere.
-    pub(super) fn moved_to(&self, at: Place) -> Self {
+    pub(super) fn moved_to(&self, at: ProcessAddress) -> Self {
         Self { at, client: self.client.clone(), line: Mutex::default() }
     }
 
@@ -57,7 +57,7 @@ impl Observer {
     }
 
     /// For others who act for the same tenant.
-    pub(super) fn client(&self) -> Client {
+    pub(super) fn client(&self) -> TrafficClient {
         self.client.clone()
     }
 
@@ -67,7 +67,7 @@ impl Observer {
     }
 
     /// One call, at wherever the process is now. None: no answer.
-    async fn ask<M, T, F>(&self, message: M, call: impl FnOnce(Client, Request<M>) -> F) -> Option<T>
+    async fn ask<M, T, F>(&self, message: M, call: impl FnOnce(TrafficClient, Request<M>) -> F) -> Option<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
@@ -83,7 +83,7 @@ impl Observer {
         answer
     }
 
-    async fn line(&self) -> Option<Client> {
+    async fn line(&self) -> Option<TrafficClient> {
         let at = self.api();
         let known = self.line.lock().as_ref().filter(|(to, _)| *to == at).map(|(_, client)| client.clone());
         if known.is_some() {
@@ -137,8 +137,8 @@ impl Observer {
         held["holder"].as_str().map(str::to_owned)
     }
 
-    pub(super) async fn has_ended(&self, work: &Work) -> bool {
-        if work.kind == Kind::Run {
+    pub(super) async fn has_ended(&self, work: &AcknowledgedWork) -> bool {
+        if work.kind == WorkKind::Run {
             return self.run(&work.id).await.is_some_and(|run| run.ended_at_ms.is_some());
         }
         let request = v1::GetJobRequest { job_id: work.id.clone() };
@@ -152,24 +152,24 @@ impl Observer {
     }
 
     /// Those of the load that are runs. None: one could not be read.
-    pub(super) async fn found_runs(&self, works: &[Work]) -> Option<Vec<Found>> {
+    pub(super) async fn found_runs(&self, works: &[AcknowledgedWork]) -> Option<Vec<EndState>> {
         let mut found = Vec::new();
-        for work in works.iter().filter(|work| work.kind == Kind::Run) {
+        for work in works.iter().filter(|work| work.kind == WorkKind::Run) {
             let well = self.run(&work.id).await?.state() == v1::RunState::Succeeded;
-            found.push(Found { id: work.id.clone(), well, attempts: 1, again: false, ends: None });
+            found.push(EndState { id: work.id.clone(), well, attempts: 1, again: false, ends: None });
         }
         Some(found)
     }
 
     /// Every job of the tenant. None: the list could not be read to its end.
-    pub(super) async fn found(&self) -> Option<Vec<Found>> {
-        let mut found: Vec<Found> = Vec::new();
+    pub(super) async fn found(&self) -> Option<Vec<EndState>> {
+        let mut found: Vec<EndState> = Vec::new();
         let mut request = v1::ListJobsRequest { limit: 1_000, ..v1::ListJobsRequest::default() };
         loop {
             let page = self.ask(request.clone(), async |client, request| client.stub().list_jobs(request).await).await?;
             for job in page.jobs {
                 let (well, again) = (ended_well(&job), ran_again(&job));
-                found.push(Found { id: job.job_id, well, attempts: job.attempts, again, ends: None });
+                found.push(EndState { id: job.job_id, well, attempts: job.attempts, again, ends: None });
             }
             if page.next_cursor.is_empty() {
                 return Some(found);
@@ -179,7 +179,7 @@ impl Observer {
     }
 
     /// Waits until all of them ended as they should.
-    pub(super) async fn until_ended(&self, works: &[Work], deadline: Instant) -> Option<()> {
+    pub(super) async fn until_ended(&self, works: &[AcknowledgedWork], deadline: Instant) -> Option<()> {
         let all = async || {
             let found = [self.found().await?, self.found_runs(works).await?].concat();
             let ended: BTreeSet<&str> = found.iter().filter(|found| found.well).map(|found| found.id.as_str()).collect();
@@ -189,7 +189,7 @@ impl Observer {
     }
 
     /// Reads the histories of jobs that were tried more than once, and of some others: only those can have ended twice.
-    pub(super) async fn read_ends(&self, found: &mut [Found]) -> Option<()> {
+    pub(super) async fn read_ends(&self, found: &mut [EndState]) -> Option<()> {
         for (n, job) in found.iter_mut().enumerate() {
             if job.attempts > 1 || n % SAMPLE == 0 {
                 job.ends = Some(self.ends(&job.id).await?);

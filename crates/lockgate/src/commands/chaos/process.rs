@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::super::bench::server::{launch, this_binary};
 use super::ways::Ways;
 use crate::error::CliError;
-use crate::servers::Servers;
+use crate::servers::ServerAddresses;
 
 /// Jobs that a worker runs at once.
 const SLOTS: &str = "16";
@@ -21,7 +21,7 @@ const SLOTS: &str = "16";
 const END_WITHIN: Duration = Duration::from_secs(20);
 
 /// A server.
-pub(super) struct Process {
+pub(super) struct ServerProcess {
     pub(super) child: Child,
     pub(super) api: String,
     folder: PathBuf,
@@ -30,11 +30,11 @@ pub(super) struct Process {
     pub(super) ways: Option<Ways>,
 }
 
-impl Process {
+impl ServerProcess {
     pub(super) async fn start(
         folder: PathBuf,
         mut arguments: Vec<String>,
-        servers: Option<&Servers>,
+        servers: Option<&ServerAddresses>,
     ) -> Result<Self, CliError> {
         std::fs::create_dir_all(&folder)?;
         let mut ways = None;

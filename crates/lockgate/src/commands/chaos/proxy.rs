@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 pub(super) struct Wire {
     pub(super) address: SocketAddr,
     far: Arc<Mutex<SocketAddr>>,
-    state: Arc<watch::Sender<State>>,
+    state: Arc<watch::Sender<ProxyState>>,
     /// Connections taken so far; each has its number.
     dialled: Arc<AtomicU64>,
     accepting: AbortHandle,
@@ -24,7 +24,7 @@ pub(super) struct Wire {
 
 /// What becomes of connections. Those below a number were there when it was said.
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct ProxyState {
     delay: Duration,
     refusing: bool,
     silent_below: u64,
@@ -80,7 +80,7 @@ impl Wire {
     pub(super) fn mend(&self) {
         self.state.send_modify(|state| {
             let closed_below = state.closed_below.max(state.silent_below);
-            *state = State { silent_below: state.silent_below, closed_below, resetting: true, ..State::default() };
+            *state = ProxyState { silent_below: state.silent_below, closed_below, resetting: true, ..ProxyState::default() };
         });
     }
 }
@@ -94,7 +94,7 @@ impl Drop for Wire {
 async fn accept(
     listener: TcpListener,
     far: Arc<Mutex<SocketAddr>>,
-    state: Arc<watch::Sender<State>>,
+    state: Arc<watch::Sender<ProxyState>>,
     dialled: Arc<AtomicU64>,
 ) {
     // Connections end with the wire.
@@ -110,7 +110,7 @@ async fn accept(
     }
 }
 
-async fn carry(mut near: TcpStream, far: SocketAddr, number: u64, state: watch::Receiver<State>) {
+async fn carry(mut near: TcpStream, far: SocketAddr, number: u64, state: watch::Receiver<ProxyState>) {
     let Ok(mut far) = TcpStream::connect(far).await else { return };
     // Latency is ours to add, not the kernel's.
     if near.set_nodelay(true).is_err() || far.set_nodelay(true).is_err() {
@@ -134,10 +134,10 @@ async fn carry(mut near: TcpStream, far: SocketAddr, number: u64, state: watch::
 }
 
 /// Carries bytes one way until an end closes.
-async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, number: u64, state: watch::Receiver<State>) {
+async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, number: u64, state: watch::Receiver<ProxyState>) {
     let mut chunk = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
-        let State { delay, silent_below, .. } = *state.borrow();
+        let ProxyState { delay, silent_below, .. } = *state.borrow();
         if number < silent_below {
             return std::future::pending().await;
         }

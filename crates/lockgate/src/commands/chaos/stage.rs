@@ -10,12 +10,12 @@ use tokio::process::Child;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::fault::{Blow, Fault, Part};
-use super::process::{self, Process};
+use super::fault::{Blow, FaultTarget, PlannedFault};
+use super::process::{self, ServerProcess};
 use super::proxy::Wire;
 use super::ways::{Ways, address};
 use crate::error::CliError;
-use crate::servers::Servers;
+use crate::servers::ServerAddresses;
 
 /// What a slow wire adds to every chunk.
 const DELAY: Duration = Duration::from_millis(200);
@@ -25,10 +25,10 @@ const FAULTS: &str = "error=0.3,hang=0.02,slow=0.2:500ms";
 const ROOM_BYTES: u64 = 1 << 20;
 pub(super) const WORKERS: usize = 2;
 
-pub(super) struct Stage {
+pub(super) struct Installation {
     /// Those with an API; one of them alone where nothing is shared.
-    gateways: Vec<Process>,
-    schedulers: Vec<Process>,
+    gateways: Vec<ServerProcess>,
+    schedulers: Vec<ServerProcess>,
     workers: Vec<Child>,
     /// One more for a while, whose handlers fail on purpose.
     faulty: Option<Child>,
@@ -37,7 +37,7 @@ pub(super) struct Stage {
     /// From the client to each gateway.
     pub(super) client_wires: Vec<Arc<Wire>>,
     /// Where each gateway is now.
-    places: Vec<Place>,
+    places: Vec<ProcessAddress>,
     /// Which of the workers and of the schedulers the next blow is for.
     worker_struck: usize,
     scheduler_struck: usize,
@@ -45,10 +45,10 @@ pub(super) struct Stage {
 }
 
 /// Where a process is: it may come back elsewhere.
-pub(super) type Place = Arc<Mutex<String>>;
+pub(super) type ProcessAddress = Arc<Mutex<String>>;
 
-impl Stage {
-    pub(super) async fn start(servers: Option<&Servers>, quick: bool) -> Result<Self, CliError> {
+impl Installation {
+    pub(super) async fn start(servers: Option<&ServerAddresses>, quick: bool) -> Result<Self, CliError> {
         let folder = TempDir::with_prefix("lockgate-chaos-")?;
         let mut arguments: Vec<String> = Vec::new();
         if quick {
@@ -63,7 +63,7 @@ impl Stage {
             for n in 0..*count {
                 let arguments = [arguments.as_slice(), &["--roles".to_owned(), (*roles).to_owned()]].concat();
                 let name = format!("{}-{n}", roles.split(',').next().unwrap_or_default());
-                processes.push(Process::start(folder.path().join(name), arguments, servers).await?);
+                processes.push(ServerProcess::start(folder.path().join(name), arguments, servers).await?);
             }
         }
         let schedulers = processes.split_off(if servers.is_some() { 2 } else { 1 });
@@ -114,7 +114,7 @@ impl Stage {
     }
 
     /// Gateways that can be asked while this part is struck, the best place to look first.
-    pub(super) fn places(&self, struck: Part) -> Vec<Place> {
+    pub(super) fn places(&self, struck: FaultTarget) -> Vec<ProcessAddress> {
         let mut places = self.places.clone();
         if struck.is_at_gateway() {
             places.reverse();
@@ -148,8 +148,8 @@ impl Stage {
     /// Starts the first worker anew, at the gateway that is about to be struck: after earlier faults it may be elsewhere.
     pub(super) async fn bring_worker_back(&mut self) -> Result<(), CliError> {
         self.aim_at_worker(0);
-        self.child(Part::Worker).kill().await?;
-        self.start_again(Part::Worker).await
+        self.child(FaultTarget::Worker).kill().await?;
+        self.start_again(FaultTarget::Worker).await
     }
 
     pub(super) fn struck_worker_wires(&self) -> Vec<Arc<Wire>> {
@@ -160,7 +160,7 @@ impl Stage {
     /// may have given up.
     pub(super) async fn suffer(
         &mut self,
-        fault: Fault,
+        fault: PlannedFault,
         lasts: Duration,
         struck: oneshot::Sender<Instant>,
     ) -> Result<(), CliError> {
@@ -177,7 +177,7 @@ impl Stage {
         self.lift(fault).await
     }
 
-    async fn strike(&mut self, fault: Fault) -> Result<(), CliError> {
+    async fn strike(&mut self, fault: PlannedFault) -> Result<(), CliError> {
         match fault.blow {
             Blow::Kill => return Ok(self.child(fault.part).kill().await?),
             Blow::Stop => return self.signal(fault.part, Signal::STOP),
@@ -193,7 +193,7 @@ impl Stage {
         Ok(())
     }
 
-    async fn lift(&mut self, fault: Fault) -> Result<(), CliError> {
+    async fn lift(&mut self, fault: PlannedFault) -> Result<(), CliError> {
         match fault.blow {
             Blow::Kill => self.start_again(fault.part).await,
             Blow::Stop => self.signal(fault.part, Signal::CONT),
@@ -213,16 +213,23 @@ impl Stage {
         }
     }
 
-    fn wires(&self, part: Part) -> Vec<&Wire> {
+    fn wires(&self, part: FaultTarget) -> Vec<&Wire> {
         match part {
-            Part::Worker => self.worker_wires[self.worker_struck].iter().map(|wire| &**wire).collect(),
-            Part::Client => self.client_wires.first().map(|wire| &**wire).into_iter().collect(),
-            Part::Postgres => self.ways().map(|ways| &ways.postgres).collect(),
-            Part::Redis => self.ways().map(|ways| &ways.redis).collect(),
-            Part::Nats => self.ways().map(|ways| &ways.nats).collect(),
-            Part::GatewayPostgres => self.gateways[0].ways.iter().map(|ways| &ways.postgres).collect(),
-            Part::SchedulerRedis => self.schedulers[self.scheduler_struck].ways.iter().map(|ways| &ways.redis).collect(),
-            Part::Server | Part::Gateway | Part::Scheduler | Part::Handlers | Part::Disk | Part::Clock => Vec::new(),
+            FaultTarget::Worker => self.worker_wires[self.worker_struck].iter().map(|wire| &**wire).collect(),
+            FaultTarget::Client => self.client_wires.first().map(|wire| &**wire).into_iter().collect(),
+            FaultTarget::Postgres => self.ways().map(|ways| &ways.postgres).collect(),
+            FaultTarget::Redis => self.ways().map(|ways| &ways.redis).collect(),
+            FaultTarget::Nats => self.ways().map(|ways| &ways.nats).collect(),
+            FaultTarget::GatewayPostgres => self.gateways[0].ways.iter().map(|ways| &ways.postgres).collect(),
+            FaultTarget::SchedulerRedis => {
+                self.schedulers[self.scheduler_struck].ways.iter().map(|ways| &ways.redis).collect()
+            }
+            FaultTarget::Server
+            | FaultTarget::Gateway
+            | FaultTarget::Scheduler
+            | FaultTarget::Handlers
+            | FaultTarget::Disk
+            | FaultTarget::Clock => Vec::new(),
         }
     }
 
@@ -231,18 +238,18 @@ impl Stage {
         self.gateways.iter().chain(&self.schedulers).filter_map(|process| process.ways.as_ref())
     }
 
-    fn child(&mut self, part: Part) -> &mut Child {
+    fn child(&mut self, part: FaultTarget) -> &mut Child {
         match part {
-            Part::Worker => &mut self.workers[self.worker_struck],
-            Part::Scheduler => &mut self.schedulers[self.scheduler_struck].child,
+            FaultTarget::Worker => &mut self.workers[self.worker_struck],
+            FaultTarget::Scheduler => &mut self.schedulers[self.scheduler_struck].child,
             _ => &mut self.gateways[0].child,
         }
     }
 
-    async fn start_again(&mut self, part: Part) -> Result<(), CliError> {
+    async fn start_again(&mut self, part: FaultTarget) -> Result<(), CliError> {
         match part {
-            Part::Worker => self.workers[self.worker_struck] = self.worker(self.worker_struck)?,
-            Part::Scheduler => self.schedulers[self.scheduler_struck].start_again().await?,
+            FaultTarget::Worker => self.workers[self.worker_struck] = self.worker(self.worker_struck)?,
+            FaultTarget::Scheduler => self.schedulers[self.scheduler_struck].start_again().await?,
             _ => self.restart_gateway().await?,
         }
         Ok(())
@@ -268,7 +275,7 @@ impl Stage {
         Ok(())
     }
 
-    fn signal(&mut self, part: Part, signal: Signal) -> Result<(), CliError> {
+    fn signal(&mut self, part: FaultTarget, signal: Signal) -> Result<(), CliError> {
         process::signal(self.child(part), signal)
     }
 

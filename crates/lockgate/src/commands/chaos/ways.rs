@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use super::proxy::Wire;
 use crate::error::CliError;
-use crate::servers::Servers;
+use crate::servers::ServerAddresses;
 
 pub(super) struct Ways {
     pub(super) postgres: Wire,
@@ -15,7 +15,7 @@ pub(super) struct Ways {
 
 impl Ways {
     /// Wires to the servers, and the arguments that lead a process over them.
-    pub(super) async fn to(servers: &Servers) -> Result<(Self, Vec<String>), CliError> {
+    pub(super) async fn to(servers: &ServerAddresses) -> Result<(Self, Vec<String>), CliError> {
         let [database_url, redis_url, nats_urls] = servers.addresses();
         let (postgres, database_url) = wired(&database_url).await?;
         let (redis, redis_url) = wired(&redis_url).await?;

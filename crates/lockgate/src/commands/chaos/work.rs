@@ -25,7 +25,7 @@ nodes:
 ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WorkKind {
     /// Some are under way at any moment.
     Plain,
     /// A worker holds some at any moment, for as long as its being struck takes to show.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Run,
 }
 
-impl Kind {
+impl WorkKind {
     /// One of fifty is long, two doomed, three each are retried and delayed.
     pub(super) const fn of(serial: usize) -> Self {
         match serial % 50 {
@@ -101,8 +101,8 @@ impl Kind {
 
 /// Whether a job ended as one of its kind should.
 pub(super) fn ended_well(job: &v1::Job) -> bool {
-    let end = match Kind::of_topic(&job.topic) {
-        Kind::Doomed => v1::JobState::Timeout,
+    let end = match WorkKind::of_topic(&job.topic) {
+        WorkKind::Doomed => v1::JobState::Timeout,
         _ => v1::JobState::Succeeded,
     };
     job.state() == end
@@ -110,7 +110,7 @@ pub(super) fn ended_well(job: &v1::Job) -> bool {
 
 /// Whether it was tried more often than one of its kind is.
 pub(super) fn ran_again(job: &v1::Job) -> bool {
-    job.attempts > Kind::of_topic(&job.topic).attempts()
+    job.attempts > WorkKind::of_topic(&job.topic).attempts()
 }
 
 #[cfg(test)]
@@ -119,34 +119,34 @@ mod tests {
 
     #[test]
     fn every_batch_of_the_load_needs_those_who_look_after_jobs() {
-        let kinds: Vec<Kind> = (0..50).map(Kind::of).collect();
-        for kind in [Kind::Long, Kind::Retried, Kind::Delayed, Kind::Doomed] {
+        let kinds: Vec<WorkKind> = (0..50).map(WorkKind::of).collect();
+        for kind in [WorkKind::Long, WorkKind::Retried, WorkKind::Delayed, WorkKind::Doomed] {
             assert!(kinds.contains(&kind), "{kind:?}");
         }
-        assert_eq!(kinds.iter().filter(|kind| **kind == Kind::Plain).count(), 41);
+        assert_eq!(kinds.iter().filter(|kind| **kind == WorkKind::Plain).count(), 41);
     }
 
     #[test]
     fn a_job_ends_well_as_its_kind_does() {
-        let ended = |kind: Kind, state: v1::JobState, attempts: u32| {
+        let ended = |kind: WorkKind, state: v1::JobState, attempts: u32| {
             let topic = kind.job("a".to_owned(), Timestamp::from_millis(0)).topic;
             let job = v1::Job { topic, state: state.into(), attempts, ..v1::Job::default() };
             (ended_well(&job), ran_again(&job))
         };
-        assert_eq!(ended(Kind::Plain, v1::JobState::Succeeded, 1), (true, false));
-        assert_eq!(ended(Kind::Plain, v1::JobState::Timeout, 2), (false, true));
-        assert_eq!(ended(Kind::Retried, v1::JobState::Succeeded, 2), (true, false));
-        assert_eq!(ended(Kind::Retried, v1::JobState::Failed, 3), (false, true));
-        assert_eq!(ended(Kind::Doomed, v1::JobState::Timeout, 1), (true, false));
-        assert_eq!(ended(Kind::Doomed, v1::JobState::Scheduled, 1), (false, false));
+        assert_eq!(ended(WorkKind::Plain, v1::JobState::Succeeded, 1), (true, false));
+        assert_eq!(ended(WorkKind::Plain, v1::JobState::Timeout, 2), (false, true));
+        assert_eq!(ended(WorkKind::Retried, v1::JobState::Succeeded, 2), (true, false));
+        assert_eq!(ended(WorkKind::Retried, v1::JobState::Failed, 3), (false, true));
+        assert_eq!(ended(WorkKind::Doomed, v1::JobState::Timeout, 1), (true, false));
+        assert_eq!(ended(WorkKind::Doomed, v1::JobState::Scheduled, 1), (false, false));
     }
 
     #[test]
     fn a_delayed_job_says_when_and_a_doomed_one_by_when() {
         let now = Timestamp::from_millis(1_000);
-        let of = |kind: Kind| kind.job("a".to_owned(), now);
-        assert_eq!((of(Kind::Delayed).not_before_ms, of(Kind::Delayed).deadline_ms), (Some(3_000), None));
-        assert_eq!((of(Kind::Doomed).not_before_ms, of(Kind::Doomed).deadline_ms), (None, Some(1_000)));
-        assert_eq!((of(Kind::Plain).not_before_ms, of(Kind::Plain).deadline_ms), (None, None));
+        let of = |kind: WorkKind| kind.job("a".to_owned(), now);
+        assert_eq!((of(WorkKind::Delayed).not_before_ms, of(WorkKind::Delayed).deadline_ms), (Some(3_000), None));
+        assert_eq!((of(WorkKind::Doomed).not_before_ms, of(WorkKind::Doomed).deadline_ms), (None, Some(1_000)));
+        assert_eq!((of(WorkKind::Plain).not_before_ms, of(WorkKind::Plain).deadline_ms), (None, None));
     }
 }

@@ -18,35 +18,36 @@ pub(in crate::commands) fn read(path: &Path) -> Result<String, CliError> {
 }
 
 /// Checks the text of a file: the snapshot it makes, or all that is wrong with it.
-pub(in crate::commands) type Load = fn(file: &str, text: &str) -> Result<Arc<str>, Vec<ConfigError>>;
+pub(in crate::commands) type ConfigLoader = fn(file: &str, text: &str) -> Result<Arc<str>, Vec<ConfigError>>;
 
-pub(in crate::commands) const LOAD_POLICY: Load =
+pub(in crate::commands) const LOAD_POLICY: ConfigLoader =
     |file, text| Policy::load(file, text).map(|policy| policy.snapshot().clone());
 
-pub(in crate::commands) const LOAD_POOLS: Load = |file, text| Pools::load(file, text).map(|pools| pools.snapshot().clone());
+pub(in crate::commands) const LOAD_POOLS: ConfigLoader =
+    |file, text| Pools::load(file, text).map(|pools| pools.snapshot().clone());
 
-pub(in crate::commands) const LOAD_TIMEOUTS: Load =
+pub(in crate::commands) const LOAD_TIMEOUTS: ConfigLoader =
     |file, text| Timeouts::load(file, text).map(|timeouts| timeouts.snapshot().clone());
 
-pub(in crate::commands) const LOAD_QUOTAS: Load =
+pub(in crate::commands) const LOAD_QUOTAS: ConfigLoader =
     |file, text| Quotas::load(file, text).map(|quotas| quotas.snapshot().clone());
 
 /// A file without faults, for programs.
 #[derive(Debug, Serialize)]
-pub(in crate::commands) struct Checked<'a> {
+pub(in crate::commands) struct CheckedConfig<'a> {
     pub(in crate::commands) ok: bool,
     pub(in crate::commands) snapshot: &'a str,
 }
 
 /// What is wrong with a file, for programs.
 #[derive(Debug, Serialize)]
-struct Faults {
+struct FileFaults {
     ok: bool,
-    errors: Vec<Fault>,
+    errors: Vec<FileFault>,
 }
 
 #[derive(Debug, Serialize)]
-struct Fault {
+struct FileFault {
     file: String,
     line: usize,
     column: usize,
@@ -55,7 +56,7 @@ struct Fault {
     suggestion: Option<String>,
 }
 
-impl From<&ConfigError> for Fault {
+impl From<&ConfigError> for FileFault {
     fn from(error: &ConfigError) -> Self {
         Self {
             file: error.file.to_string(),
@@ -70,7 +71,7 @@ impl From<&ConfigError> for Fault {
 /// Tells every fault of a file. People read them beside the output, with where to look further; programs get a document.
 pub(in crate::commands) fn tell(errors: &[ConfigError], further: Option<&str>, out: Output) -> Result<Exit, CliError> {
     if out.is_json() {
-        out.json(&Faults { ok: false, errors: errors.iter().map(Fault::from).collect() })?;
+        out.json(&FileFaults { ok: false, errors: errors.iter().map(FileFault::from).collect() })?;
         return Ok(Exit::Error);
     }
     errors.iter().for_each(|error| eprintln!("{error}"));

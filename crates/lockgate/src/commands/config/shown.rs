@@ -1,7 +1,7 @@
 //! How a server's answers about what is in force look.
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
+use crate::output::{Output, TableCell, Tone};
 use crate::view;
 
 /// What became of a text that was put in force.
@@ -45,12 +45,12 @@ fn heading(config: &view::Config, out: Output) -> String {
 
 pub(in crate::commands) fn table(configs: &[view::Config], out: Output) -> String {
     let row = |config: &view::Config| {
-        let force = if config.in_force { Field::text("in force").toned(Tone::Good) } else { Field::text("") };
+        let force = if config.in_force { TableCell::text("in force").toned(Tone::Good) } else { TableCell::text("") };
         vec![
-            Field::number(&config.version),
-            Field::text(&config.snapshot),
+            TableCell::number(&config.version),
+            TableCell::text(&config.snapshot),
             force,
-            Field::text(config.actor.as_deref().unwrap_or("-")),
+            TableCell::text(config.actor.as_deref().unwrap_or("-")),
             out.relative_or_dash(config.activated_at),
         ]
     };

@@ -9,31 +9,31 @@ use serde::Serialize;
 
 use crate::commands::config::files;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Store a definition under the next version of its name; runs that are under way stay with theirs
 #[derive(Args, Debug)]
-pub(super) struct Apply {
+pub(super) struct ApplyDag {
     /// The file
     file: PathBuf,
 }
 
 /// Check a definition without a server and tell every fault, which nodes nothing undoes, and which joins a failure overrules
 #[derive(Args, Debug)]
-pub(super) struct Lint {
+pub(super) struct LintDag {
     /// The file
     file: PathBuf,
 }
 
 /// List the latest version of each workflow
 #[derive(Args, Debug)]
-pub(super) struct List {}
+pub(super) struct ListDags {}
 
 /// Print a definition
 #[derive(Args, Debug)]
-pub(super) struct Show {
+pub(super) struct ShowDag {
     /// Name of the workflow
     name: String,
 
@@ -43,7 +43,7 @@ pub(super) struct Show {
 }
 
 #[derive(Serialize)]
-struct Checked<'a> {
+struct CheckedDag<'a> {
     ok: bool,
     dag: &'a str,
     snapshot: &'a str,
@@ -52,9 +52,9 @@ struct Checked<'a> {
     overruled_joins: Vec<OverruledJoin<'a>>,
 }
 
-impl Apply {
+impl ApplyDag {
     /// If the server refuses the file, the faults are told from here: an error of the server has no room for all of them.
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let out = session.out;
         let (file, text) = (self.file.display().to_string(), files::read(&self.file)?);
         let request = v1::PutDagRequest { file: file.clone(), text: text.clone() };
@@ -84,7 +84,7 @@ impl Apply {
     }
 }
 
-impl Lint {
+impl LintDag {
     pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {
         let name = self.file.display().to_string();
         let dag = match Dag::load(&name, &files::read(&self.file)?) {
@@ -94,7 +94,7 @@ impl Lint {
         let (uncompensated, overruled_joins) = (dag.uncompensated(), dag.overruled_joins());
         if out.is_json() {
             let (nodes, snapshot) = (dag.nodes.len(), &*dag.snapshot);
-            out.json(&Checked { ok: true, dag: &dag.name, snapshot, nodes, uncompensated, overruled_joins })?;
+            out.json(&CheckedDag { ok: true, dag: &dag.name, snapshot, nodes, uncompensated, overruled_joins })?;
             return Ok(Exit::Success);
         }
         out.line(&format!("{name}  {}  {} nodes  {}", out.paint("ok", Tone::Good), dag.nodes.len(), dag.snapshot))?;
@@ -115,8 +115,8 @@ fn overruled(dag: &Dag, out: Output) -> Vec<String> {
     dag.overruled_joins().into_iter().map(line).collect()
 }
 
-impl List {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ListDags {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.orchestrator().list_da_gs(v1::ListDaGsRequest {}).await;
         let dags: Vec<_> = session.answer(response)?.dags.into_iter().map(view::Dag::from).collect();
         let out = session.out;
@@ -126,12 +126,12 @@ impl List {
         }
         let row = |dag: &view::Dag| {
             vec![
-                Field::text(&dag.name),
-                Field::number(&dag.version),
-                Field::number(&dag.nodes),
-                Field::text(out.relative(dag.stored_at)),
-                Field::text(&dag.actor),
-                Field::clipped(dag.description.as_deref().unwrap_or_default()),
+                TableCell::text(&dag.name),
+                TableCell::number(&dag.version),
+                TableCell::number(&dag.nodes),
+                TableCell::text(out.relative(dag.stored_at)),
+                TableCell::text(&dag.actor),
+                TableCell::clipped(dag.description.as_deref().unwrap_or_default()),
             ]
         };
         let rows: Vec<_> = dags.iter().map(row).collect();
@@ -140,8 +140,8 @@ impl List {
     }
 }
 
-impl Show {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ShowDag {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let request = v1::GetDagRequest { name: self.name, version: self.version };
         let response = session.orchestrator().get_dag(request).await;
         let dag = view::Dag::from(session.answer(response)?);

@@ -13,7 +13,7 @@ use crate::cli::Connection;
 use crate::commands::config::files;
 use crate::error::{CliError, Exit};
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Draw a workflow, or a run with the states of its nodes, as Mermaid or SVG
 #[derive(Args, Debug)]
@@ -42,7 +42,7 @@ impl Graph {
                 Err(errors) => return files::tell(&errors, None, out),
             }
         } else {
-            stored(&Session::connect(connection, out).await?, &self.what).await?
+            stored(&CliSession::connect(connection, out).await?, &self.what).await?
         };
         let state = |at: u32| states.get(&dag.node(at).name.to_string()).copied();
         let picture = match self.format {
@@ -55,7 +55,7 @@ impl Graph {
 }
 
 /// The definition, and where each node of a run stands.
-async fn stored(session: &Session, what: &str) -> Result<(Dag, BTreeMap<String, NodeState>), CliError> {
+async fn stored(session: &CliSession, what: &str) -> Result<(Dag, BTreeMap<String, NodeState>), CliError> {
     let mut states = BTreeMap::new();
     let (mut name, mut version) = (what.to_owned(), None);
     if what.starts_with(RunId::PREFIX) {

@@ -8,12 +8,12 @@ use super::runs::tone;
 use super::start::params;
 use crate::args;
 use crate::error::{CliError, Exit};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Stop a run: nothing new starts, and what runs is stopped
 #[derive(Args, Debug)]
-pub(super) struct Cancel {
+pub(super) struct CancelRun {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run_id: String,
@@ -29,7 +29,7 @@ pub(super) struct Cancel {
 
 /// Start nothing new until the run is resumed; what runs goes on
 #[derive(Args, Debug)]
-pub(super) struct Pause {
+pub(super) struct PauseRun {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run_id: String,
@@ -37,7 +37,7 @@ pub(super) struct Pause {
 
 /// Let a paused run go on
 #[derive(Args, Debug)]
-pub(super) struct Resume {
+pub(super) struct ResumeRun {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run_id: String,
@@ -65,7 +65,7 @@ pub(super) struct Rerun {
 
 /// Put an undo right that is stuck: call it done, or try it once more
 #[derive(Args, Debug)]
-pub(super) struct Resolve {
+pub(super) struct ResolveRun {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run_id: String,
@@ -82,43 +82,43 @@ pub(super) struct Resolve {
     retry: bool,
 }
 
-impl Cancel {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl CancelRun {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let Self { run_id, compensate, reason } = self;
         let request = v1::CancelDagRequest { run_id, reason, compensate };
         show(session, session.orchestrator().cancel_dag(request).await)
     }
 }
 
-impl Pause {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl PauseRun {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         show(session, session.orchestrator().pause_dag(v1::PauseDagRequest { run_id: self.run_id }).await)
     }
 }
 
-impl Resume {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ResumeRun {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         show(session, session.orchestrator().resume_dag(v1::ResumeDagRequest { run_id: self.run_id }).await)
     }
 }
 
 impl Rerun {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let Self { run_id, from, param, fresh } = self;
         let request = v1::RerunDagRequest { run_id, from, params_json: params(None, param)?, fresh };
         show(session, session.orchestrator().rerun_dag(request).await)
     }
 }
 
-impl Resolve {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ResolveRun {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let Self { run_id, node, item, retry } = self;
         let request = v1::ResolveCompensationRequest { run_id, node, item, retry };
         show(session, session.orchestrator().resolve_compensation(request).await)
     }
 }
 
-fn show(session: &Session, response: Result<Response<v1::DagRun>, Status>) -> Result<Exit, CliError> {
+fn show(session: &CliSession, response: Result<Response<v1::DagRun>, Status>) -> Result<Exit, CliError> {
     let (run, out) = (view::Run::from(session.answer(response)?), session.out);
     if out.is_json() {
         out.json(&run)?;

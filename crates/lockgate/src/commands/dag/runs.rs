@@ -1,19 +1,20 @@
 //! Looking at runs.
 
 use clap::Args;
+use lockgate_api::ToWire;
 use lockgate_core::dag::RunState;
 use lockgate_proto::v1;
 
 use super::draw;
 use crate::args;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Tone};
-use crate::session::Session;
+use crate::output::{TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// List runs, newest first
 #[derive(Args, Debug)]
-pub(super) struct Runs {
+pub(super) struct ListRuns {
     /// Only runs of this workflow
     #[arg(long, value_parser = args::name, value_name = "NAME")]
     dag: Option<String>,
@@ -33,15 +34,15 @@ pub(super) struct Runs {
 
 /// Show a run with its nodes
 #[derive(Args, Debug)]
-pub(super) struct Get {
+pub(super) struct GetRun {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run_id: String,
 }
 
-impl Runs {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
-        let state = self.state.map_or(v1::RunState::Unspecified, v1::RunState::from);
+impl ListRuns {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
+        let state = self.state.map_or(v1::RunState::Unspecified, |state| state.to_wire());
         let request = v1::ListDagRunsRequest {
             dag: self.dag.unwrap_or_default(),
             state: state.into(),
@@ -58,12 +59,12 @@ impl Runs {
         }
         let row = |run: &view::Run| {
             vec![
-                Field::text(&run.run_id),
-                Field::text(&run.dag),
-                Field::text(run.state).toned(tone(run.state)),
-                Field::number(&format!("{}/{}", run.done, run.total)),
-                Field::text(out.relative(run.began_at)),
-                Field::clipped(run.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default()),
+                TableCell::text(&run.run_id),
+                TableCell::text(&run.dag),
+                TableCell::text(run.state).toned(tone(run.state)),
+                TableCell::number(&format!("{}/{}", run.done, run.total)),
+                TableCell::text(out.relative(run.began_at)),
+                TableCell::clipped(run.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default()),
             ]
         };
         let rows: Vec<_> = runs.runs.iter().map(row).collect();
@@ -75,8 +76,8 @@ impl Runs {
     }
 }
 
-impl Get {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl GetRun {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let run = fetch(session, &self.run_id).await?;
         if session.out.is_json() {
             session.out.json(&run)?;
@@ -87,7 +88,7 @@ impl Get {
     }
 }
 
-pub(in crate::commands) async fn fetch(session: &Session, run_id: &str) -> Result<view::Run, CliError> {
+pub(in crate::commands) async fn fetch(session: &CliSession, run_id: &str) -> Result<view::Run, CliError> {
     let response = session.orchestrator().get_dag_run(v1::GetDagRunRequest { run_id: run_id.to_owned() }).await;
     Ok(view::Run::from(session.answer(response)?))
 }

@@ -10,7 +10,7 @@ use super::watch;
 use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Start a run
@@ -20,7 +20,7 @@ use crate::view;
   lockgate dag start etl --params @params.json --key 2030-01-31
 
 A parameter that is JSON is taken as such: --param count=3 is a number, --param count='\"3\"' a text.")]
-pub(super) struct Start {
+pub(super) struct StartRun {
     /// Name of the workflow
     dag: String,
 
@@ -53,8 +53,8 @@ pub(super) struct Start {
     watch: bool,
 }
 
-impl Start {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl StartRun {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let params_json = params(self.params.as_deref(), self.param)?;
         let Self { dag, version, no_memo: fresh, .. } = self;
         let idempotency_key = self.key.unwrap_or_default();

@@ -6,15 +6,15 @@ use lockgate_proto::v1;
 use super::{draw, runs};
 use crate::error::{CliError, Exit};
 use crate::follow::Patience;
-use crate::live::Live;
+use crate::live::LiveBar;
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Follow a run until it is over
 #[derive(Args, Debug)]
 #[command(after_long_help = "Exits with 0 when the run succeeded and with 2 when it ended otherwise.")]
-pub(super) struct Watch {
+pub(super) struct WatchRun {
     /// Id of the run
     #[arg(value_name = "RUN")]
     run_id: String,
@@ -24,14 +24,14 @@ pub(super) struct Watch {
     after: i64,
 }
 
-impl Watch {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl WatchRun {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         follow(session, &self.run_id, self.after).await
     }
 }
 
 /// Over server restarts: what was seen is not told again.
-pub(super) async fn follow(session: &Session, run_id: &str, mut after: i64) -> Result<Exit, CliError> {
+pub(super) async fn follow(session: &CliSession, run_id: &str, mut after: i64) -> Result<Exit, CliError> {
     let out = session.out;
     let tree = Tree::new(out, run_id);
     let mut patience = Patience::default();
@@ -56,16 +56,16 @@ pub(super) async fn follow(session: &Session, run_id: &str, mut after: i64) -> R
 
 struct Tree {
     out: Output,
-    live: Live,
+    live: LiveBar,
 }
 
 impl Tree {
     fn new(out: Output, run_id: &str) -> Self {
-        Self { out, live: Live::new(out, run_id.to_owned()) }
+        Self { out, live: LiveBar::new(out, run_id.to_owned()) }
     }
 }
 
-async fn watch_once(session: &Session, run_id: &str, after: &mut i64, tree: &Tree) -> Result<(), CliError> {
+async fn watch_once(session: &CliSession, run_id: &str, after: &mut i64, tree: &Tree) -> Result<(), CliError> {
     let request = v1::WatchDagRunRequest { run_id: run_id.to_owned(), after: *after };
     let response = session.orchestrator().watch_dag_run(request).await;
     let mut stream = session.answer(response)?;

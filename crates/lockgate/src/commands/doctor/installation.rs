@@ -4,11 +4,11 @@ use lockgate_ports::checkup::{Check, Grade};
 use lockgate_proto::v1;
 
 use crate::error::CliError;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// A caller who may not see something is told so, and the rest is looked at all the same. A server that does not answer at all has
 /// nothing to look at.
-pub(super) async fn examine(session: &Session) -> Result<Vec<Check>, CliError> {
+pub(super) async fn examine(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let process = match process(session).await {
         Err(error @ CliError::Unreachable { .. }) => return Err(error),
         looked => looked,
@@ -29,7 +29,7 @@ fn not_seen(what: &'static str, error: &CliError) -> Check {
     Check::new(what, "not seen", if failed { Grade::Bad } else { Grade::Notice }, error.to_string())
 }
 
-async fn process(session: &Session) -> Result<Vec<Check>, CliError> {
+async fn process(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let health = session.answer(session.monitor().get_health(v1::GetHealthRequest {}).await)?;
     let mut checks = of_findings(&health);
     checks.extend(health.breakers.iter().map(of_breaker));
@@ -55,7 +55,7 @@ fn of_breaker(breaker: &v1::Breaker) -> Check {
     }
 }
 
-async fn workers(session: &Session) -> Result<Vec<Check>, CliError> {
+async fn workers(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let listed = session.client.clone().list_workers(v1::ListWorkersRequest {}).await;
     let count = session.answer(listed)?.workers.len();
     Ok(vec![match count {
@@ -64,7 +64,7 @@ async fn workers(session: &Session) -> Result<Vec<Check>, CliError> {
     }])
 }
 
-async fn policy(session: &Session) -> Result<Vec<Check>, CliError> {
+async fn policy(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let in_force = session.admin().get_policy(v1::GetPolicyRequest { snapshot: String::new() }).await;
     let policy = session.answer(in_force)?;
     // Only where another process judges is there a breaker on the way to it.
@@ -85,7 +85,7 @@ async fn policy(session: &Session) -> Result<Vec<Check>, CliError> {
     }])
 }
 
-async fn access(session: &Session) -> Result<Vec<Check>, CliError> {
+async fn access(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let told = session.answer(session.access().who_am_i(v1::WhoAmIRequest {}).await)?;
     Ok(vec![match told.credential.is_empty() {
         true => Check::new("access", "open", Grade::Notice, "whoever reaches it is whoever they say; `serve --auth` asks"),
@@ -93,7 +93,7 @@ async fn access(session: &Session) -> Result<Vec<Check>, CliError> {
     }])
 }
 
-async fn audit(session: &Session) -> Result<Vec<Check>, CliError> {
+async fn audit(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let told = session.answer(session.admin().verify_audit(v1::VerifyAuditRequest {}).await)?;
     let mut checks = vec![match told.broken.is_empty() {
         true => {
@@ -107,7 +107,7 @@ async fn audit(session: &Session) -> Result<Vec<Check>, CliError> {
     Ok(checks)
 }
 
-async fn dead_letters(session: &Session) -> Result<Vec<Check>, CliError> {
+async fn dead_letters(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let queues = session.answer(session.client.clone().list_queues(v1::ListQueuesRequest {}).await)?;
     let count: u64 = queues.dead_letters.values().sum();
     Ok(vec![match count {

@@ -8,14 +8,14 @@ use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum LoadKind {
     Noop,
     Flaky,
     AlwaysFail,
     Sleep,
 }
 
-impl Kind {
+impl LoadKind {
     pub(super) const ALL: [Self; 4] = [Self::Noop, Self::Flaky, Self::AlwaysFail, Self::Sleep];
 
     pub(super) const fn as_str(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// Shares of the kinds, in the order of `Kind::ALL`.
+/// Shares of the kinds, in the order of `LoadKind::ALL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mix([u32; 4]);
 
@@ -68,7 +68,7 @@ impl FromStr for Mix {
         for part in text.split(',') {
             let wrong = || format!("{part:?} is not of the form kind=share with a kind of noop, flaky, always_fail, sleep");
             let (name, share) = part.split_once('=').ok_or_else(wrong)?;
-            let at = Kind::ALL.iter().position(|kind| kind.as_str() == name).ok_or_else(wrong)?;
+            let at = LoadKind::ALL.iter().position(|kind| kind.as_str() == name).ok_or_else(wrong)?;
             shares[at] = share.parse().map_err(|_| wrong())?;
         }
         match shares.iter().copied().fold(0, u32::saturating_add) {
@@ -87,7 +87,7 @@ impl Mix {
     }
 
     /// One round of kinds, each spread evenly over it, so that any part of a load has about the right shares.
-    pub(super) fn spread(self) -> Vec<Kind> {
+    pub(super) fn spread(self) -> Vec<LoadKind> {
         let total: u32 = self.0.iter().sum();
         let mut owed = [0_i64; 4];
         let mut round = Vec::new();
@@ -97,7 +97,7 @@ impl Mix {
             }
             let most = (0..4).max_by_key(|kind| (owed[*kind], std::cmp::Reverse(*kind))).unwrap_or(0);
             owed[most] -= i64::from(total);
-            round.push(Kind::ALL[most]);
+            round.push(LoadKind::ALL[most]);
         }
         round
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn shares(mix: Mix) -> [usize; 4] {
-        Kind::ALL.map(|kind| mix.spread().iter().filter(|k| **k == kind).count())
+        LoadKind::ALL.map(|kind| mix.spread().iter().filter(|k| **k == kind).count())
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn kinds_are_spread_over_the_round() {
         let mix: Mix = "noop=2,flaky=1".parse().expect("a mix");
-        assert_eq!(mix.spread(), [Kind::Noop, Kind::Flaky, Kind::Noop]);
+        assert_eq!(mix.spread(), [LoadKind::Noop, LoadKind::Flaky, LoadKind::Noop]);
     }
 
     #[test]
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn a_topic_names_its_kind() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::of_topic(&kind.topic()), Some(kind));
+        for kind in LoadKind::ALL {
+            assert_eq!(LoadKind::of_topic(&kind.topic()), Some(kind));
             assert!(serde_json::from_str::<serde_json::Value>(&kind.payload(Duration::from_secs(1))).is_ok());
         }
     }

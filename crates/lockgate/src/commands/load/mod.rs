@@ -12,7 +12,7 @@ use clap::Args;
 use self::mix::Mix;
 use crate::args;
 use crate::error::{CliError, Exit};
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Submit a mix of good and bad jobs and follow all of them
 #[derive(Args, Debug)]
@@ -23,7 +23,7 @@ use crate::session::Session;
   sleep        is left out of its worker's first inventory and outlives its lease: it is lost once, then runs again
 
 Exits with 0 when every job ended as its kind should, and with 2 otherwise.")]
-pub(crate) struct Load {
+pub(crate) struct LoadArgs {
     /// How many jobs
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     jobs: u32,
@@ -49,11 +49,16 @@ pub(crate) struct Load {
     give_up: Duration,
 }
 
-impl Load {
-    pub(crate) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl LoadArgs {
+    pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let mix = if self.no_sleep { self.mix.without_sleep() } else { self.mix };
-        let plan =
-            run::Plan { jobs: self.jobs, rate: self.rate, kinds: mix.spread(), sleep: self.sleep, give_up: self.give_up };
+        let plan = run::LoadPlan {
+            jobs: self.jobs,
+            rate: self.rate,
+            kinds: mix.spread(),
+            sleep: self.sleep,
+            give_up: self.give_up,
+        };
         let report = run::run(session, &plan).await?;
         if session.out.is_json() {
             session.out.json(&report)?;

@@ -4,30 +4,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_proto::v1;
 
-use super::report::Seen;
+use super::report::SeenJob;
 use crate::error::CliError;
 use crate::follow::repeat;
-use crate::session::Session;
+use crate::session::CliSession;
 
 const PAGE: u32 = 1_000;
 
 /// The list of a load whose jobs have all been submitted, newest first. A job that has ended stays as it is, so that a
 /// page is read again only for those that had not.
-pub(super) struct Pages {
+pub(super) struct JobPages {
     filter: v1::ListJobsRequest,
     jobs: usize,
-    open: Vec<Open>,
+    open: Vec<OpenPage>,
     /// Where the part that was never read begins.
     next: Option<String>,
 }
 
 /// A part of the list with jobs that had not ended.
-struct Open {
+struct OpenPage {
     cursor: String,
     live: BTreeSet<String>,
 }
 
-impl Pages {
+impl JobPages {
     /// The list of all jobs with a label, of which there are so many.
     pub(super) fn new(name: &str, value: &str, jobs: u32) -> Self {
         let labels = [(name.to_owned(), value.to_owned())].into();
@@ -36,7 +36,11 @@ impl Pages {
     }
 
     /// Reads what may have news into `seen`.
-    pub(super) async fn look(&mut self, session: &mut Session, seen: &mut BTreeMap<String, Seen>) -> Result<(), CliError> {
+    pub(super) async fn look(
+        &mut self,
+        session: &mut CliSession,
+        seen: &mut BTreeMap<String, SeenJob>,
+    ) -> Result<(), CliError> {
         for open in std::mem::take(&mut self.open) {
             self.read_again(session, open, seen).await?;
         }
@@ -55,11 +59,11 @@ impl Pages {
     /// Newer jobs of others can move what was on one page to the next, so this goes on until all its jobs were met.
     async fn read_again(
         &mut self,
-        session: &mut Session,
-        open: Open,
-        seen: &mut BTreeMap<String, Seen>,
+        session: &mut CliSession,
+        open: OpenPage,
+        seen: &mut BTreeMap<String, SeenJob>,
     ) -> Result<(), CliError> {
-        let Open { mut cursor, live: mut wanted } = open;
+        let OpenPage { mut cursor, live: mut wanted } = open;
         while !wanted.is_empty() {
             let page = self.read(session, &cursor).await?;
             let met: Vec<&v1::Job> = page.jobs.iter().filter(|job| wanted.remove(&job.job_id)).collect();
@@ -73,7 +77,7 @@ impl Pages {
         Ok(())
     }
 
-    async fn read(&self, session: &mut Session, cursor: &str) -> Result<v1::ListJobsResponse, CliError> {
+    async fn read(&self, session: &mut CliSession, cursor: &str) -> Result<v1::ListJobsResponse, CliError> {
         let request = v1::ListJobsRequest { cursor: cursor.to_owned(), ..self.filter.clone() };
         let page = repeat(session, async |session| {
             let response = session.client.list_jobs(request.clone()).await;
@@ -85,11 +89,11 @@ impl Pages {
     fn keep_live<'a>(&mut self, cursor: String, live: impl Iterator<Item = &'a v1::Job>) {
         let live: BTreeSet<String> = live.map(|job| job.job_id.clone()).collect();
         if !live.is_empty() {
-            self.open.push(Open { cursor, live });
+            self.open.push(OpenPage { cursor, live });
         }
     }
 }
 
-fn note(jobs: &[v1::Job], seen: &mut BTreeMap<String, Seen>) {
-    seen.extend(jobs.iter().filter_map(|job| Some((job.job_id.clone(), Seen::of(job)?))));
+fn note(jobs: &[v1::Job], seen: &mut BTreeMap<String, SeenJob>) {
+    seen.extend(jobs.iter().filter_map(|job| Some((job.job_id.clone(), SeenJob::of(job)?))));
 }

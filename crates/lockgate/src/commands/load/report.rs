@@ -6,23 +6,23 @@ use std::time::Duration;
 use lockgate_proto::v1;
 use serde::Serialize;
 
-use super::mix::Kind;
-use crate::output::{Field, Output, Tone};
+use super::mix::LoadKind;
+use crate::output::{Output, TableCell, Tone};
 use crate::view;
 
 /// A job of the load as it was last seen.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) kind: Kind,
+pub(super) struct SeenJob {
+    pub(super) kind: LoadKind,
     pub(super) state: &'static str,
     pub(super) attempts: u32,
     /// Submit to end; absent while the job lives.
     pub(super) took: Option<Duration>,
 }
 
-impl Seen {
+impl SeenJob {
     pub(super) fn of(job: &v1::Job) -> Option<Self> {
-        let kind = Kind::of_topic(&job.topic)?;
+        let kind = LoadKind::of_topic(&job.topic)?;
         let took =
             job.ended_at_ms.map(|ended| Duration::from_millis(u64::try_from(ended - job.submitted_at_ms).unwrap_or(0)));
         Some(Self { kind, state: view::state(job.state()), attempts: job.attempts, took })
@@ -30,7 +30,7 @@ impl Seen {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct LoadReport {
     pub(super) jobs: usize,
     pub(super) seconds: f64,
     pub(super) states: BTreeMap<&'static str, usize>,
@@ -52,14 +52,14 @@ pub(super) struct KindReport {
     p99_ms: u64,
 }
 
-impl Report {
-    pub(super) fn new(jobs: usize, elapsed: Duration, seen: &[Seen]) -> Self {
+impl LoadReport {
+    pub(super) fn new(jobs: usize, elapsed: Duration, seen: &[SeenJob]) -> Self {
         let mut states = BTreeMap::new();
         for job in seen {
             *states.entry(job.state).or_default() += 1;
         }
-        let of_kind = |kind: Kind| seen.iter().filter(|job| job.kind == kind).collect::<Vec<_>>();
-        let mut kinds: Vec<KindReport> = Kind::ALL
+        let of_kind = |kind: LoadKind| seen.iter().filter(|job| job.kind == kind).collect::<Vec<_>>();
+        let mut kinds: Vec<KindReport> = LoadKind::ALL
             .into_iter()
             .map(|kind| KindReport::new(kind.as_str(), &of_kind(kind)))
             .filter(|report| report.jobs > 0)
@@ -93,7 +93,7 @@ impl Report {
 }
 
 impl KindReport {
-    fn new(kind: &'static str, jobs: &[&Seen]) -> Self {
+    fn new(kind: &'static str, jobs: &[&SeenJob]) -> Self {
         let ended_as = |state: &str| jobs.iter().filter(|job| job.state == state).count();
         let (succeeded, failed) = (ended_as("SUCCEEDED"), ended_as("FAILED"));
         let mut took: Vec<u64> =
@@ -112,15 +112,15 @@ impl KindReport {
         }
     }
 
-    fn row(&self) -> Vec<Field> {
-        let ms = |ms: u64| Field::number(&format!("{ms} ms"));
+    fn row(&self) -> Vec<TableCell> {
+        let ms = |ms: u64| TableCell::number(&format!("{ms} ms"));
         vec![
-            Field::text(self.kind),
-            Field::number(&self.jobs),
-            Field::number(&self.succeeded),
-            Field::number(&self.failed),
-            Field::number(&self.other),
-            Field::number(&self.retries),
+            TableCell::text(self.kind),
+            TableCell::number(&self.jobs),
+            TableCell::number(&self.succeeded),
+            TableCell::number(&self.failed),
+            TableCell::number(&self.other),
+            TableCell::number(&self.retries),
             ms(self.p50_ms),
             ms(self.p95_ms),
             ms(self.p99_ms),
@@ -141,8 +141,8 @@ mod tests {
     use super::*;
     use crate::output::Format;
 
-    fn seen(kind: Kind, state: &'static str, attempts: u32, ms: u64) -> Seen {
-        Seen { kind, state, attempts, took: Some(Duration::from_millis(ms)) }
+    fn seen(kind: LoadKind, state: &'static str, attempts: u32, ms: u64) -> SeenJob {
+        SeenJob { kind, state, attempts, took: Some(Duration::from_millis(ms)) }
     }
 
     #[test]
@@ -155,20 +155,20 @@ mod tests {
 
     #[test]
     fn a_kind_that_should_fail_is_expected_to() {
-        let list = [seen(Kind::AlwaysFail, "FAILED", 3, 9), seen(Kind::Noop, "SUCCEEDED", 1, 1)];
-        assert!(Report::new(2, Duration::from_secs(1), &list).as_expected());
-        let list = [seen(Kind::AlwaysFail, "SUCCEEDED", 1, 9), seen(Kind::Noop, "FAILED", 1, 1)];
-        assert_eq!(Report::new(2, Duration::from_secs(1), &list).unexpected, 2);
+        let list = [seen(LoadKind::AlwaysFail, "FAILED", 3, 9), seen(LoadKind::Noop, "SUCCEEDED", 1, 1)];
+        assert!(LoadReport::new(2, Duration::from_secs(1), &list).as_expected());
+        let list = [seen(LoadKind::AlwaysFail, "SUCCEEDED", 1, 9), seen(LoadKind::Noop, "FAILED", 1, 1)];
+        assert_eq!(LoadReport::new(2, Duration::from_secs(1), &list).unexpected, 2);
     }
 
     #[test]
     fn a_job_that_was_never_seen_is_unexpected() {
-        assert_eq!(Report::new(2, Duration::from_secs(1), &[seen(Kind::Noop, "SUCCEEDED", 1, 1)]).unexpected, 1);
+        assert_eq!(LoadReport::new(2, Duration::from_secs(1), &[seen(LoadKind::Noop, "SUCCEEDED", 1, 1)]).unexpected, 1);
     }
 
     #[test]
     fn the_table_sums_up_by_kind() {
-        let list = [seen(Kind::Noop, "SUCCEEDED", 1, 4), seen(Kind::Flaky, "SUCCEEDED", 3, 3_000)];
+        let list = [seen(LoadKind::Noop, "SUCCEEDED", 1, 4), seen(LoadKind::Flaky, "SUCCEEDED", 3, 3_000)];
         let out = Output::new(Format::People { colour: false }, Timestamp::UNIX_EPOCH);
         let expected = "KIND   JOBS  SUCCEEDED  FAILED  OTHER  RETRIES      P50      P95      P99
 noop      1          1       0      0        0     4 ms     4 ms     4 ms
@@ -177,6 +177,6 @@ all       2          2       0      0        2     4 ms  3000 ms  3000 ms
 
 2 jobs in 3.0 s: 2 SUCCEEDED
 every job ended as it should";
-        assert_eq!(Report::new(2, Duration::from_secs(3), &list).text(out), expected);
+        assert_eq!(LoadReport::new(2, Duration::from_secs(3), &list).text(out), expected);
     }
 }

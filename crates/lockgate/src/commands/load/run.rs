@@ -8,13 +8,13 @@ use lockgate_proto::v1;
 use tokio::time::Instant;
 use v1::submit_jobs_response::item::Item;
 
-use super::mix::Kind;
-use super::pages::Pages;
-use super::report::{Report, Seen};
+use super::mix::LoadKind;
+use super::pages::JobPages;
+use super::report::{LoadReport, SeenJob};
 use crate::error::CliError;
 use crate::follow::{Patience, repeat_with};
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Jobs sent in one call: large enough to share an fsync, small enough to show progress.
 const BATCH_MAX: u32 = 500;
@@ -27,16 +27,16 @@ const BACK_IN_MIN: Duration = Duration::from_millis(200);
 /// Marks the jobs of one load.
 const LABEL: &str = "lockgate-load";
 
-pub(super) struct Plan {
+pub(super) struct LoadPlan {
     pub(super) jobs: u32,
     pub(super) rate: u32,
     /// Repeats over the jobs.
-    pub(super) kinds: Vec<Kind>,
+    pub(super) kinds: Vec<LoadKind>,
     pub(super) sleep: Duration,
     pub(super) give_up: Duration,
 }
 
-pub(super) async fn run(session: &mut Session, plan: &Plan) -> Result<Report, CliError> {
+pub(super) async fn run(session: &mut CliSession, plan: &LoadPlan) -> Result<LoadReport, CliError> {
     let started = Instant::now();
     let label = load_id()?;
     let bars = Bars::new(session.out, plan.jobs);
@@ -46,8 +46,8 @@ pub(super) async fn run(session: &mut Session, plan: &Plan) -> Result<Report, Cl
     }
     .await;
     bars.clear();
-    let seen: Vec<Seen> = seen?.into_values().collect();
-    Ok(Report::new(plan.jobs as usize, started.elapsed(), &seen))
+    let seen: Vec<SeenJob> = seen?.into_values().collect();
+    Ok(LoadReport::new(plan.jobs as usize, started.elapsed(), &seen))
 }
 
 fn load_id() -> Result<String, CliError> {
@@ -55,7 +55,7 @@ fn load_id() -> Result<String, CliError> {
     Ok(format!("{random:016x}"))
 }
 
-async fn submit(session: &mut Session, plan: &Plan, label: &str, bars: &Bars) -> Result<(), CliError> {
+async fn submit(session: &mut CliSession, plan: &LoadPlan, label: &str, bars: &Bars) -> Result<(), CliError> {
     let started = Instant::now();
     let mut sent = 0;
     while sent < plan.jobs {
@@ -79,7 +79,7 @@ async fn submit(session: &mut Session, plan: &Plan, label: &str, bars: &Bars) ->
 }
 
 /// How many jobs should have been sent by now.
-fn due(plan: &Plan, elapsed: Duration) -> u32 {
+fn due(plan: &LoadPlan, elapsed: Duration) -> u32 {
     if plan.rate == 0 {
         return plan.jobs;
     }
@@ -87,7 +87,7 @@ fn due(plan: &Plan, elapsed: Duration) -> u32 {
     u32::try_from(due).unwrap_or(u32::MAX).min(plan.jobs)
 }
 
-fn new_job(plan: &Plan, label: &str, n: u32) -> v1::NewJob {
+fn new_job(plan: &LoadPlan, label: &str, n: u32) -> v1::NewJob {
     let kind = plan.kinds[n as usize % plan.kinds.len()];
     v1::NewJob {
         job_id: format!("{label}-{n}"),
@@ -122,10 +122,15 @@ fn without_room(jobs: &mut Vec<v1::NewJob>, response: v1::SubmitJobsResponse) ->
 }
 
 /// The jobs by id, once all have ended or the time is up.
-async fn follow(session: &mut Session, plan: &Plan, label: &str, bars: &Bars) -> Result<BTreeMap<String, Seen>, CliError> {
+async fn follow(
+    session: &mut CliSession,
+    plan: &LoadPlan,
+    label: &str,
+    bars: &Bars,
+) -> Result<BTreeMap<String, SeenJob>, CliError> {
     let deadline = Instant::now() + plan.give_up;
     let mut seen = BTreeMap::new();
-    let mut pages = Pages::new(LABEL, label, plan.jobs);
+    let mut pages = JobPages::new(LABEL, label, plan.jobs);
     loop {
         pages.look(session, &mut seen).await?;
         bars.show(&seen);
@@ -161,7 +166,7 @@ impl Bars {
         Self { all, submitted, succeeded, failed, other }
     }
 
-    fn show(&self, seen: &BTreeMap<String, Seen>) {
+    fn show(&self, seen: &BTreeMap<String, SeenJob>) {
         let ended =
             |wanted: fn(&str) -> bool| seen.values().filter(|job| job.took.is_some() && wanted(job.state)).count() as u64;
         self.succeeded.set_position(ended(|state| state == "SUCCEEDED"));
@@ -182,9 +187,9 @@ impl Bars {
 mod tests {
     use super::*;
 
-    fn plan(rate: u32) -> Plan {
+    fn plan(rate: u32) -> LoadPlan {
         let second = Duration::from_secs(1);
-        Plan { jobs: 1_000, rate, kinds: vec![Kind::Noop, Kind::Flaky], sleep: second, give_up: second }
+        LoadPlan { jobs: 1_000, rate, kinds: vec![LoadKind::Noop, LoadKind::Flaky], sleep: second, give_up: second }
     }
 
     #[test]

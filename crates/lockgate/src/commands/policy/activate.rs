@@ -10,7 +10,7 @@ use super::tell;
 use crate::commands::config::files::read;
 use crate::commands::config::shown;
 use crate::error::{CliError, Exit};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// What holds while no policy was ever applied.
@@ -18,7 +18,7 @@ const BUILTIN: &str = "no policy was ever applied: everything is allowed; `lockg
 
 /// Put a policy file in force; returns when nothing that it denies starts any more
 #[derive(Args, Debug)]
-pub(super) struct Apply {
+pub(super) struct ApplyPolicy {
     /// The policy file
     file: PathBuf,
 
@@ -29,7 +29,7 @@ pub(super) struct Apply {
 
 /// Print a policy: the one in force, or an earlier one
 #[derive(Args, Debug)]
-pub(super) struct Show {
+pub(super) struct ShowPolicy {
     /// Id of an earlier policy, from `lockgate policy list`
     #[arg(default_value = "", hide_default_value = true)]
     snapshot: String,
@@ -37,11 +37,11 @@ pub(super) struct Show {
 
 /// List policies that are or were in force, the latest first
 #[derive(Args, Debug)]
-pub(super) struct List {}
+pub(super) struct ListPolicys {}
 
 /// Put an earlier policy in force again
 #[derive(Args, Debug)]
-pub(super) struct Rollback {
+pub(super) struct RollbackPolicy {
     /// Id of the policy, from `lockgate policy list`
     snapshot: String,
 
@@ -50,10 +50,10 @@ pub(super) struct Rollback {
     expect: Option<u64>,
 }
 
-impl Apply {
+impl ApplyPolicy {
     /// The server decides whether the policy is fine. If it is not, the faults are told from here: an error of the server
     /// has no room for all of them.
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let (file, text) = (self.file.display().to_string(), read(&self.file)?);
         let request = v1::ActivatePolicyRequest { file: file.clone(), text: text.clone(), expected_version: self.expect };
         let response = session.admin().activate_policy(request).await;
@@ -68,23 +68,23 @@ impl Apply {
     }
 }
 
-impl Rollback {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl RollbackPolicy {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let request = v1::RollBackPolicyRequest { snapshot: self.snapshot, expected_version: self.expect };
         let response = session.admin().roll_back_policy(request).await;
         shown::activated(&session.answer(response)?.into(), session.out)
     }
 }
 
-impl Show {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ShowPolicy {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.admin().get_policy(v1::GetPolicyRequest { snapshot: self.snapshot }).await;
         shown::text(&view::Config::from(session.answer(response)?), BUILTIN, session.out)
     }
 }
 
-impl List {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ListPolicys {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.admin().list_policies(v1::ListPoliciesRequest {}).await;
         let policies = view::Policies::from(session.answer(response)?);
         if session.out.is_json() {

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use lockgate_api::verdict_from_wire;
 use lockgate_core::verdict::Verdict;
-use lockgate_proto::{v1, verdict_from_wire};
+use lockgate_proto::v1;
 use serde::Serialize;
 
-use super::{Source, Text};
+use super::{PolicySource, Text};
 use crate::args;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output};
-use crate::session::Session;
+use crate::output::{Output, TableCell};
+use crate::session::CliSession;
 use crate::view;
 
 const PAGE: u32 = 1_000;
@@ -24,27 +25,27 @@ const PAGE: u32 = 1_000;
 pub(super) struct Simulate {
     /// The new policy: a file, or a snapshot of the server
     #[arg(long, value_name = "POLICY")]
-    policy: Source,
+    policy: PolicySource,
 
     #[command(flatten)]
-    which: Which,
+    which: JobSelection,
 }
 
 /// Judge stored jobs by two policies and print where they differ
 #[derive(Args, Debug)]
 pub(super) struct Diff {
     /// A policy: a file, or a snapshot of the server
-    old: Source,
+    old: PolicySource,
 
     /// Another policy
-    new: Source,
+    new: PolicySource,
 
     #[command(flatten)]
-    which: Which,
+    which: JobSelection,
 }
 
 #[derive(Args, Clone, Copy, Debug)]
-struct Which {
+struct JobSelection {
     /// Only jobs submitted in the last of this, such as 24h
     #[arg(long, value_parser = args::duration, value_name = "SPAN")]
     since: Option<Duration>,
@@ -60,11 +61,11 @@ struct Compared {
     judged: usize,
     /// There are older jobs that `--limit` left out.
     cut: bool,
-    changed: Vec<Change>,
+    changed: Vec<ChangedVerdict>,
 }
 
 #[derive(Debug, Serialize)]
-struct Change {
+struct ChangedVerdict {
     job_id: String,
     topic: String,
     /// Absent for a job that was never judged.
@@ -74,7 +75,7 @@ struct Change {
 }
 
 impl Simulate {
-    pub(super) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let Some(new) = self.policy.text(session).await? else { return Ok(Exit::Error) };
         let compared = compare(session, self.which, None, &new).await?;
         show(&compared, session.out)
@@ -82,7 +83,7 @@ impl Simulate {
 }
 
 impl Diff {
-    pub(super) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let (old, new) = (self.old.text(session).await?, self.new.text(session).await?);
         let (Some(old), Some(new)) = (old, new) else { return Ok(Exit::Error) };
         let compared = compare(session, self.which, Some(&old), &new).await?;
@@ -91,9 +92,14 @@ impl Diff {
 }
 
 /// Without an old policy, the verdicts on record are compared with.
-async fn compare(session: &mut Session, which: Which, old: Option<&Text>, new: &Text) -> Result<Compared, CliError> {
+async fn compare(
+    session: &mut CliSession,
+    which: JobSelection,
+    old: Option<&Text>,
+    new: &Text,
+) -> Result<Compared, CliError> {
     let mut compared = Compared::default();
-    let mut jobs = Jobs::new(which, session.out);
+    let mut jobs = StoredJobs::new(which, session.out);
     while let Some(ids) = jobs.page(session).await? {
         let before = match old {
             None => BTreeMap::new(),
@@ -110,7 +116,7 @@ async fn compare(session: &mut Session, which: Which, old: Option<&Text>, new: &
             };
             if old.as_ref().is_none_or(|old| differs(old, &job.verdict)) {
                 let (old, new) = (old.as_ref().map(view::Verdict::from), view::Verdict::from(&job.verdict));
-                compared.changed.push(Change { job_id: job.id, topic: job.topic, old, new });
+                compared.changed.push(ChangedVerdict { job_id: job.id, topic: job.topic, old, new });
             }
         }
     }
@@ -132,7 +138,7 @@ struct Judged {
 }
 
 /// Retention may be faster than we are: jobs that are gone are left out.
-async fn simulate(session: &Session, policy: &Text, ids: &[String]) -> Result<Vec<Judged>, CliError> {
+async fn simulate(session: &CliSession, policy: &Text, ids: &[String]) -> Result<Vec<Judged>, CliError> {
     let request = v1::SimulateRequest {
         policy_text: policy.text.clone(),
         file: policy.name.clone(),
@@ -149,7 +155,7 @@ async fn simulate(session: &Session, policy: &Text, ids: &[String]) -> Result<Ve
 }
 
 /// Ids of stored jobs, newest first.
-struct Jobs {
+struct StoredJobs {
     /// None at the end of the list.
     cursor: Option<String>,
     left: usize,
@@ -158,14 +164,14 @@ struct Jobs {
     cut: bool,
 }
 
-impl Jobs {
-    fn new(which: Which, out: Output) -> Self {
+impl StoredJobs {
+    fn new(which: JobSelection, out: Output) -> Self {
         let not_before_ms = which.since.map(|since| out.earlier(since));
         Self { cursor: Some(String::new()), left: which.limit, not_before_ms, cut: false }
     }
 
     /// The next page, which may be empty, if there is one. The last one tells whether there would be more.
-    async fn page(&mut self, session: &mut Session) -> Result<Option<Vec<String>>, CliError> {
+    async fn page(&mut self, session: &mut CliSession) -> Result<Option<Vec<String>>, CliError> {
         let Some(cursor) = self.cursor.take().filter(|_| !self.cut) else { return Ok(None) };
         let limit = u32::try_from(self.left.saturating_add(1)).unwrap_or(PAGE).min(PAGE);
         let request = v1::ListJobsRequest { limit, cursor, ..v1::ListJobsRequest::default() };
@@ -203,13 +209,13 @@ fn table(compared: &Compared, out: Output) -> String {
         let constraints = verdict.constraints.as_ref().map(|constraints| format!(" ({})", constraints.text()));
         format!("{} by {}{}", verdict.decision, verdict.rule, constraints.unwrap_or_default())
     };
-    let row = |change: &Change| {
+    let row = |change: &ChangedVerdict| {
         vec![
-            Field::text(&change.job_id),
-            Field::text(&change.topic),
-            Field::text(change.old.as_ref().map_or_else(|| "-".to_owned(), said)),
-            Field::text(said(&change.new)),
-            Field::clipped(&change.new.reason),
+            TableCell::text(&change.job_id),
+            TableCell::text(&change.topic),
+            TableCell::text(change.old.as_ref().map_or_else(|| "-".to_owned(), said)),
+            TableCell::text(said(&change.new)),
+            TableCell::clipped(&change.new.reason),
         ]
     };
     let rows: Vec<_> = compared.changed.iter().map(row).collect();

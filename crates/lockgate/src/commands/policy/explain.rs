@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lockgate_api::{explanation_from_wire, subject_from_wire};
 use lockgate_core::lane::Priority;
 use lockgate_core::policy::{Explanation, Policy, Subject, Velocity, VelocityWindow};
 use lockgate_core::request::Caller;
 use lockgate_ports::clock::Clock;
-use lockgate_proto::{explanation_from_wire, subject_from_wire, v1};
+use lockgate_proto::v1;
 
 use super::{read, tell};
 use crate::args;
@@ -15,8 +16,8 @@ use crate::cli::Connection;
 use crate::clock::SystemClock;
 use crate::commands::{verdict_text, wire_priority};
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Say why a job gets the verdict it gets, rule by rule
@@ -69,7 +70,7 @@ impl Explain {
         let (subject, session) = match &self.job {
             None => (self.subject()?, None),
             Some(job_id) => {
-                let mut session = Session::connect(connection, out).await?;
+                let mut session = CliSession::connect(connection, out).await?;
                 (stored(&mut session, job_id).await?, Some(session))
             }
         };
@@ -82,7 +83,7 @@ impl Explain {
                 }
             }
             (None, Some(session)) => ask(&session, subject).await?,
-            (None, None) => ask(&Session::connect(connection, out).await?, subject).await?,
+            (None, None) => ask(&CliSession::connect(connection, out).await?, subject).await?,
         };
         show(&view::Explained::from(&explanation), out)
     }
@@ -101,7 +102,7 @@ impl Explain {
     }
 }
 
-async fn stored(session: &mut Session, job_id: &str) -> Result<v1::Subject, CliError> {
+async fn stored(session: &mut CliSession, job_id: &str) -> Result<v1::Subject, CliError> {
     let response = session.client.get_job(v1::GetJobRequest { job_id: job_id.to_owned() }).await;
     session.answer(response).map(subject_of)
 }
@@ -123,7 +124,7 @@ fn subject_of(job: v1::Job) -> v1::Subject {
     }
 }
 
-async fn ask(session: &Session, subject: v1::Subject) -> Result<Explanation, CliError> {
+async fn ask(session: &CliSession, subject: v1::Subject) -> Result<Explanation, CliError> {
     let response = session.kernel().explain(v1::ExplainRequest { subject: Some(subject) }).await;
     let explanation = explanation_from_wire(session.answer(response)?);
     explanation.ok_or_else(|| CliError::Server("the server answered without a verdict".to_owned()))
@@ -168,7 +169,12 @@ fn text(explained: &view::Explained, out: Output) -> String {
                 _ => Tone::Faint,
             };
             let why = step.why.as_deref().unwrap_or_default();
-            vec![Field::text(&step.rule), Field::text(step.scope), Field::text(step.outcome).toned(tone), Field::text(why)]
+            vec![
+                TableCell::text(&step.rule),
+                TableCell::text(step.scope),
+                TableCell::text(step.outcome).toned(tone),
+                TableCell::text(why),
+            ]
         };
         let rows: Vec<_> = explained.steps.iter().map(row).collect();
         text.push_str(&format!("\n\n{}", out.table(&["rule", "part", "outcome", "why"], &rows)));

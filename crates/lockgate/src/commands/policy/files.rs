@@ -7,13 +7,13 @@ use lockgate_core::policy::{CaseOutcome, Policy, SCHEMA, load_cases, run_cases};
 use serde::Serialize;
 
 use super::tell;
-use crate::commands::config::files::{Checked, read};
+use crate::commands::config::files::{CheckedConfig, read};
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
+use crate::output::{Output, TableCell, Tone};
 
 /// Check a policy file and tell every fault
 #[derive(Args, Debug)]
-pub(super) struct Check {
+pub(super) struct CheckPolicy {
     /// The policy file
     file: PathBuf,
 }
@@ -28,7 +28,7 @@ pub(super) struct Check {
 ///       expect: {decision: require_approval, rule: prod-deploys}
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Test {
+pub(super) struct TestPolicy {
     /// The policy file
     #[arg(value_name = "POLICY")]
     file: PathBuf,
@@ -40,9 +40,9 @@ pub(super) struct Test {
 
 /// Print the JSON Schema of policy files, for editors
 #[derive(Args, Debug)]
-pub(super) struct Schema {}
+pub(super) struct SchemaPolicy {}
 
-impl Check {
+impl CheckPolicy {
     pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {
         let name = self.file.display().to_string();
         let policy = match Policy::load(&name, &read(&self.file)?) {
@@ -50,7 +50,7 @@ impl Check {
             Err(errors) => return tell(&errors, out),
         };
         if out.is_json() {
-            out.json(&Checked { ok: true, snapshot: policy.snapshot() })?;
+            out.json(&CheckedConfig { ok: true, snapshot: policy.snapshot() })?;
         } else {
             out.line(&format!("{name}  {}  {}", out.paint("ok", Tone::Good), policy.snapshot()))?;
         }
@@ -58,7 +58,7 @@ impl Check {
     }
 }
 
-impl Schema {
+impl SchemaPolicy {
     pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {
         out.line(SCHEMA.trim_end())?;
         Ok(Exit::Success)
@@ -69,34 +69,34 @@ impl Schema {
 struct Tested {
     passed: usize,
     failed: usize,
-    cases: Vec<Case>,
+    cases: Vec<CaseResult>,
 }
 
 #[derive(Debug, Serialize)]
-struct Case {
+struct CaseResult {
     name: String,
     line: usize,
     passed: bool,
-    expected: Expected,
+    expected: ExpectedVerdict,
     decision: &'static str,
     rule: String,
     reason: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Expected {
+struct ExpectedVerdict {
     decision: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
 }
 
-impl From<CaseOutcome> for Case {
+impl From<CaseOutcome> for CaseResult {
     fn from(outcome: CaseOutcome) -> Self {
         Self {
             passed: outcome.passed(),
             name: outcome.name,
             line: outcome.line,
-            expected: Expected { decision: outcome.expected.decision.as_str(), rule: outcome.expected.rule },
+            expected: ExpectedVerdict { decision: outcome.expected.decision.as_str(), rule: outcome.expected.rule },
             decision: outcome.verdict.decision.as_str(),
             rule: outcome.verdict.rule.to_string(),
             reason: outcome.verdict.reason.to_string(),
@@ -104,7 +104,7 @@ impl From<CaseOutcome> for Case {
     }
 }
 
-impl Test {
+impl TestPolicy {
     pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {
         let policy = match Policy::load(&self.file.display().to_string(), &read(&self.file)?) {
             Ok(policy) => policy,
@@ -114,7 +114,7 @@ impl Test {
             Ok(cases) => cases,
             Err(errors) => return tell(&errors, out),
         };
-        let cases: Vec<Case> = run_cases(&policy, &cases).into_iter().map(Case::from).collect();
+        let cases: Vec<CaseResult> = run_cases(&policy, &cases).into_iter().map(CaseResult::from).collect();
         let passed = cases.iter().filter(|case| case.passed).count();
         let tested = Tested { passed, failed: cases.len() - passed, cases };
         if out.is_json() {
@@ -128,15 +128,15 @@ impl Test {
 }
 
 fn table(tested: &Tested, out: Output) -> String {
-    let row = |case: &Case| {
+    let row = |case: &CaseResult| {
         let (word, tone) = if case.passed { ("ok", Tone::Good) } else { ("failed", Tone::Bad) };
         let rule = case.expected.rule.as_ref().map(|rule| format!(" by {rule}")).unwrap_or_default();
         vec![
-            Field::text(word).toned(tone),
-            Field::text(&case.name),
-            Field::text(format!("{}{rule}", case.expected.decision)),
-            Field::text(format!("{} by {}", case.decision, case.rule)),
-            Field::number(&case.line),
+            TableCell::text(word).toned(tone),
+            TableCell::text(&case.name),
+            TableCell::text(format!("{}{rule}", case.expected.decision)),
+            TableCell::text(format!("{} by {}", case.decision, case.rule)),
+            TableCell::number(&case.line),
         ]
     };
     let rows: Vec<_> = tested.cases.iter().map(row).collect();

@@ -7,9 +7,9 @@ use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::follow::repeat;
-use crate::live::Live;
+use crate::live::LiveBar;
 use crate::output::{Output, Tone};
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// How often a draining pool is looked at.
@@ -17,14 +17,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Give a pool's workers nothing new; its jobs wait for it
 #[derive(Args, Debug)]
-pub(super) struct Pause {
+pub(super) struct PausePool {
     /// Name of the pool
     pool: String,
 }
 
 /// Give a pool's workers jobs again
 #[derive(Args, Debug)]
-pub(super) struct Resume {
+pub(super) struct ResumePool {
     /// Name of the pool
     pool: String,
 }
@@ -33,7 +33,7 @@ pub(super) struct Resume {
 ///
 /// Jobs of the pool go to the other pools of their topic; those that have no other wait until the pool is resumed.
 #[derive(Args, Debug)]
-pub(super) struct Drain {
+pub(super) struct DrainPool {
     /// Name of the pool
     pool: String,
 
@@ -42,25 +42,25 @@ pub(super) struct Drain {
     no_wait: bool,
 }
 
-impl Pause {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl PausePool {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let changed = set(session, &self.pool, v1::PoolState::Paused).await?;
         tell(&self.pool, &changed, session.out)
     }
 }
 
-impl Resume {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ResumePool {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let changed = set(session, &self.pool, v1::PoolState::Open).await?;
         tell(&self.pool, &changed, session.out)
     }
 }
 
-impl Drain {
-    pub(super) async fn run(self, session: &mut Session) -> Result<Exit, CliError> {
+impl DrainPool {
+    pub(super) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let mut changed = set(session, &self.pool, v1::PoolState::Draining).await?;
         if !self.no_wait {
-            let live = Live::new(session.out, running(&changed));
+            let live = LiveBar::new(session.out, running(&changed));
             let drained = drained(session, &self.pool, &live).await;
             live.clear();
             changed.pool = Some(drained?);
@@ -69,14 +69,14 @@ impl Drain {
     }
 }
 
-async fn set(session: &Session, pool: &str, state: v1::PoolState) -> Result<view::PoolChanged, CliError> {
+async fn set(session: &CliSession, pool: &str, state: v1::PoolState) -> Result<view::PoolChanged, CliError> {
     let request = v1::SetPoolStateRequest { pool: pool.to_owned(), state: state.into() };
     let response = session.pools().set_pool_state(request).await;
     Ok(session.answer(response)?.into())
 }
 
 /// The pool once nothing runs in it. A server that restarts meanwhile is waited for.
-async fn drained(session: &mut Session, name: &str, live: &Live) -> Result<view::Pool, CliError> {
+async fn drained(session: &mut CliSession, name: &str, live: &LiveBar) -> Result<view::Pool, CliError> {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
         looks.tick().await;

@@ -9,33 +9,33 @@ use serde::Serialize;
 
 use crate::commands::config::files;
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// Keep the schedules of a file; those it does not name are left alone
 #[derive(Args, Debug)]
-pub(super) struct Apply {
+pub(super) struct ApplySchedule {
     /// The file
     file: PathBuf,
 }
 
 /// Check a file of schedules without a server and tell every fault
 #[derive(Args, Debug)]
-pub(super) struct Lint {
+pub(super) struct LintSchedule {
     /// The file
     file: PathBuf,
 }
 
 #[derive(Serialize)]
-struct Checked {
+struct CheckedSchedules {
     ok: bool,
     schedules: usize,
 }
 
-impl Apply {
+impl ApplySchedule {
     /// If the server refuses the file, the faults are told from here: an error of the server has no room for all of them.
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let out = session.out;
         let (file, text) = (self.file.display().to_string(), files::read(&self.file)?);
         let request = v1::PutSchedulesRequest { file: file.clone(), text: text.clone() };
@@ -55,7 +55,7 @@ impl Apply {
         }
         let rows = applied.schedules.iter().map(|one| {
             let tone = if one.change == "unchanged" { Tone::Faint } else { Tone::Good };
-            vec![Field::text(&one.name), Field::text(&one.change).toned(tone), Field::number(&one.revision)]
+            vec![TableCell::text(&one.name), TableCell::text(&one.change).toned(tone), TableCell::number(&one.revision)]
         });
         let rows: Vec<_> = rows.collect();
         out.line(&out.table(&["schedule", "change", "revision"], &rows))?;
@@ -63,7 +63,7 @@ impl Apply {
     }
 }
 
-impl Lint {
+impl LintSchedule {
     pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {
         let name = self.file.display().to_string();
         let schedules = match load(&name, &files::read(&self.file)?) {
@@ -71,7 +71,7 @@ impl Lint {
             Err(errors) => return files::tell(&errors, None, out),
         };
         if out.is_json() {
-            out.json(&Checked { ok: true, schedules })?;
+            out.json(&CheckedSchedules { ok: true, schedules })?;
         } else {
             out.line(&format!("{name}  {}  {schedules} schedules", out.paint("ok", Tone::Good)))?;
         }

@@ -4,24 +4,24 @@ use clap::Args;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
-use crate::output::{Field, Output, Tone};
-use crate::session::Session;
+use crate::output::{Output, TableCell, Tone};
+use crate::session::CliSession;
 use crate::view;
 
 /// List the schedules and when each comes next
 #[derive(Args, Debug)]
-pub(super) struct List {}
+pub(super) struct ListSchedules {}
 
 /// Show a schedule, its next times and what it is about
 #[derive(Args, Debug)]
-pub(super) struct Show {
+pub(super) struct ShowSchedule {
     /// Name of the schedule
     name: String,
 }
 
 /// List what became of a schedule's times, the latest first
 #[derive(Args, Debug)]
-pub(super) struct Slots {
+pub(super) struct ListScheduleSlots {
     /// Name of the schedule
     name: String,
 
@@ -34,8 +34,8 @@ pub(super) struct Slots {
     cursor: String,
 }
 
-impl List {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ListSchedules {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let (mut after, mut schedules) = (String::new(), Vec::new());
         loop {
             let request = v1::ListSchedulesRequest { after, limit: 1_000 };
@@ -53,17 +53,17 @@ impl List {
         }
         let row = |schedule: &view::Schedule| {
             let next = if schedule.paused {
-                Field::text("paused").toned(Tone::Waiting)
+                TableCell::text("paused").toned(Tone::Waiting)
             } else {
                 out.relative_or_dash(schedule.upcoming.first().copied())
             };
             vec![
-                Field::text(&schedule.name),
-                Field::text(&schedule.rhythm),
-                Field::text(&schedule.time_zone),
-                Field::text(starts(schedule)),
+                TableCell::text(&schedule.name),
+                TableCell::text(&schedule.rhythm),
+                TableCell::text(&schedule.time_zone),
+                TableCell::text(starts(schedule)),
                 next,
-                Field::number(&schedule.open.len()),
+                TableCell::number(&schedule.open.len()),
             ]
         };
         let rows: Vec<_> = schedules.iter().map(row).collect();
@@ -72,15 +72,15 @@ impl List {
     }
 }
 
-impl Show {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ShowSchedule {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.schedules().get_schedule(v1::GetScheduleRequest { name: self.name }).await;
         show(&session.answer(response)?.into(), session.out)
     }
 }
 
-impl Slots {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ListScheduleSlots {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let request = v1::ListSlotsRequest { name: self.name, cursor: self.cursor, limit: self.limit };
         let slots = view::Slots::from(session.answer(session.schedules().list_slots(request).await)?);
         let out = session.out;
@@ -103,26 +103,27 @@ pub(super) fn show(schedule: &view::Schedule, out: Output) -> Result<Exit, CliEr
         return Ok(Exit::Success);
     }
     let mut fields = vec![
-        ("schedule", Field::text(&schedule.name)),
-        ("when", Field::text(format!("{} ({})", schedule.rhythm, schedule.time_zone))),
-        ("starts", Field::text(starts(schedule))),
-        ("misfire", Field::text(&schedule.misfire)),
-        ("overlap", Field::text(&schedule.overlap)),
-        ("revision", Field::text(schedule.revision.to_string())),
-        ("owner", Field::text(&schedule.actor)),
+        ("schedule", TableCell::text(&schedule.name)),
+        ("when", TableCell::text(format!("{} ({})", schedule.rhythm, schedule.time_zone))),
+        ("starts", TableCell::text(starts(schedule))),
+        ("misfire", TableCell::text(&schedule.misfire)),
+        ("overlap", TableCell::text(&schedule.overlap)),
+        ("revision", TableCell::text(schedule.revision.to_string())),
+        ("owner", TableCell::text(&schedule.actor)),
     ];
     if schedule.paused {
-        fields.push(("state", Field::text("paused").toned(Tone::Waiting)));
+        fields.push(("state", TableCell::text("paused").toned(Tone::Waiting)));
     }
     for (n, at) in schedule.upcoming.iter().enumerate() {
-        fields.push((if n == 0 { "next" } else { "" }, Field::text(out.moment(*at))));
+        fields.push((if n == 0 { "next" } else { "" }, TableCell::text(out.moment(*at))));
     }
     if let Some(fault) = &schedule.fault {
-        fields.push(("fault", Field::text(fault).toned(Tone::Bad)));
+        fields.push(("fault", TableCell::text(fault).toned(Tone::Bad)));
     }
     for backfill in &schedule.backfills {
         let until = backfill.until.map(|at| out.moment(at)).unwrap_or_default();
-        fields.push(("backfill", Field::text(format!("{} until {until}, {} at once", backfill.id, backfill.concurrency))));
+        fields
+            .push(("backfill", TableCell::text(format!("{} until {until}, {} at once", backfill.id, backfill.concurrency))));
     }
     out.line(&out.fields(&fields))?;
     if !schedule.open.is_empty() {
@@ -142,11 +143,11 @@ pub(super) fn table(slots: &[view::Slot], out: Output) -> String {
             _ => Tone::Bad,
         };
         vec![
-            Field::text(slot.nominal.map(|at| at.0.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()),
-            Field::text(slot.outcome).toned(tone),
-            Field::text(&slot.series),
-            Field::text(slot.job_id.as_ref().or(slot.run_id.as_ref()).map_or("-", String::as_str)),
-            Field::clipped(slot.reason.as_deref().unwrap_or_default()),
+            TableCell::text(slot.nominal.map(|at| at.0.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()),
+            TableCell::text(slot.outcome).toned(tone),
+            TableCell::text(&slot.series),
+            TableCell::text(slot.job_id.as_ref().or(slot.run_id.as_ref()).map_or("-", String::as_str)),
+            TableCell::clipped(slot.reason.as_deref().unwrap_or_default()),
         ]
     };
     let rows: Vec<_> = slots.iter().map(row).collect();

@@ -17,7 +17,7 @@ use crate::view::Moment;
 
 /// Show the next times of a cron expression, without a server
 #[derive(Args, Debug)]
-pub(super) struct Next {
+pub(super) struct NextTimes {
     /// The expression, such as "0 2 * * MON-FRI" or @daily
     cron: String,
 
@@ -35,18 +35,18 @@ pub(super) struct Next {
 }
 
 #[derive(Serialize)]
-struct Times {
+struct PrintedTimes {
     times: Vec<String>,
 }
 
-impl Next {
+impl NextTimes {
     pub(super) fn run(self, out: Output) -> Result<Exit, CliError> {
         let rhythm = Rhythm::Cron(Arc::from(self.cron));
         let table = Timetable::new(&rhythm, &self.time_zone).map_err(CliError::Usage)?;
         let after = self.after.map_or_else(|| SystemClock.now(), |at| Instant::from_millis(at.as_millisecond()));
         let times = table.upcoming(after, usize::from(self.count));
         if out.is_json() {
-            out.json(&Times { times: times.iter().map(|at| table.write(*at)).collect() })?;
+            out.json(&PrintedTimes { times: times.iter().map(|at| table.write(*at)).collect() })?;
             return Ok(Exit::Success);
         }
         for at in &times {

@@ -8,19 +8,19 @@ use super::list::{show, table};
 use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 /// Start nothing by itself until it is resumed; what runs goes on
 #[derive(Args, Debug)]
-pub(super) struct Pause {
+pub(super) struct PauseSchedule {
     /// Name of the schedule
     name: String,
 }
 
 /// Let it go on; times that fell into the pause are not made up for
 #[derive(Args, Debug)]
-pub(super) struct Resume {
+pub(super) struct ResumeSchedule {
     /// Name of the schedule
     name: String,
 }
@@ -41,7 +41,7 @@ pub(super) struct Remove {
 
 /// Make up for the times of a span that has passed
 #[derive(Args, Debug)]
-pub(super) struct Backfill {
+pub(super) struct BackfillSchedule {
     /// Name of the schedule
     name: String,
 
@@ -68,22 +68,22 @@ pub(super) struct CancelBackfill {
     id: String,
 }
 
-impl Pause {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl PauseSchedule {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.schedules().pause_schedule(v1::PauseScheduleRequest { name: self.name }).await;
         show(&session.answer(response)?.into(), session.out)
     }
 }
 
-impl Resume {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl ResumeSchedule {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.schedules().resume_schedule(v1::ResumeScheduleRequest { name: self.name }).await;
         show(&session.answer(response)?.into(), session.out)
     }
 }
 
 impl Trigger {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.schedules().trigger_schedule(v1::TriggerScheduleRequest { name: self.name }).await;
         let slot = view::Slot::from(session.answer(response)?);
         if session.out.is_json() {
@@ -96,7 +96,7 @@ impl Trigger {
 }
 
 impl Remove {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let request = v1::RemoveScheduleRequest { name: self.name.clone() };
         session.answer(session.schedules().remove_schedule(request).await)?;
         if session.out.is_json() {
@@ -108,8 +108,8 @@ impl Remove {
     }
 }
 
-impl Backfill {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+impl BackfillSchedule {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let request = v1::BackfillScheduleRequest {
             name: self.name.clone(),
             from_ms: self.from.as_millisecond(),
@@ -129,7 +129,7 @@ impl Backfill {
 }
 
 impl CancelBackfill {
-    pub(super) async fn run(self, session: &Session) -> Result<Exit, CliError> {
+    pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let request = v1::CancelBackfillRequest { name: self.name, id: self.id.clone() };
         session.answer(session.schedules().cancel_backfill(request).await)?;
         if session.out.is_json() {

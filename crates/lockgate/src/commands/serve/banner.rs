@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use lockgate_core::pools::DEFAULT_POOL;
 use lockgate_core::verdict::BUILTIN_ALLOW;
-use lockgate_gateway::Doors;
+use lockgate_gateway::ApiSurface;
 use serde::Serialize;
 
 use super::Serve;
-use super::wiring::Server;
+use super::wiring::RunningServer;
 use crate::cli::SERVER;
 use crate::error::CliError;
 use crate::output::{Output, Tone};
 
 #[derive(Serialize)]
-struct Started<'a> {
+struct Banner<'a> {
     api: String,
     metrics: String,
     data: String,
@@ -33,12 +33,12 @@ struct Started<'a> {
     admin_key_file: Option<String>,
 }
 
-pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), CliError> {
+pub(super) fn show(serve: &Serve, server: &RunningServer, out: Output) -> Result<(), CliError> {
     let slots = if server.has_worker() { serve.worker_slots } else { 0 };
     let admin_key_file = server.admin.as_ref().map(|_| key_file(serve).display().to_string());
     let kernel = serve.governance.safety_kernel.as_deref();
     let scheme = if serve.identity.speaks_tls() { "https" } else { "http" };
-    let started = Started {
+    let started = Banner {
         api: format!("{scheme}://{}", server.listen),
         metrics: format!("{scheme}://{}/metrics", server.metrics),
         data: serve.data.display().to_string(),
@@ -57,8 +57,8 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
     }
     let at = told(scheme, server.listen);
     let worker = match slots {
-        0 if server.cast.judges_only() => "none: this process only judges".to_owned(),
-        0 if server.cast.worker => {
+        0 if server.roles.judges_only() => "none: this process only judges".to_owned(),
+        0 if server.roles.worker => {
             format!("none: its pool {} is not configured; name another with --worker-pool", serve.worker_pool)
         }
         0 => format!("none: start one with `lockgate{at} worker`"),
@@ -67,7 +67,7 @@ pub(super) fn show(serve: &Serve, server: &Server, out: Output) -> Result<(), Cl
     };
     let policy = policy(kernel, server.policy.as_ref().map(|active| (active.version, &*active.id)));
     let pools = server.pools.as_ref().map(|active| format!("version {} ({})", active.version, active.id));
-    let shown = server.cast.doors == Doors::All && !serve.no_dashboard;
+    let shown = server.roles.surface == ApiSurface::All && !serve.no_dashboard;
     let rows = [
         ("API", Some(started.api.clone() + "  (gRPC and REST)")),
         ("Browser", shown.then(|| format!("{}/", started.api))),

@@ -10,30 +10,35 @@ use lockgate_engine::{ApiError, ConfigText, Engine};
 use lockgate_ports::SnapshotKind;
 use tokio::sync::watch;
 
-use crate::commands::config::files::{LOAD_POLICY, LOAD_POOLS, LOAD_QUOTAS, LOAD_TIMEOUTS, Load};
+use crate::commands::config::files::{ConfigLoader, LOAD_POLICY, LOAD_POOLS, LOAD_QUOTAS, LOAD_TIMEOUTS};
 use crate::error::CliError;
 
 /// How often a file is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a file may configure.
-pub(super) struct Kind {
+pub(super) struct FileKind {
     flag: &'static str,
     kind: SnapshotKind,
     /// Who puts the file in force, for the records.
     actor: &'static str,
-    load: Load,
+    load: ConfigLoader,
     /// Of the task that follows the file.
     pub(super) name: &'static str,
 }
 
-pub(super) const POLICY: Kind =
-    Kind { flag: "--policy", kind: SnapshotKind::Policy, actor: "policy-file", load: LOAD_POLICY, name: "the policy file" };
+pub(super) const POLICY: FileKind = FileKind {
+    flag: "--policy",
+    kind: SnapshotKind::Policy,
+    actor: "policy-file",
+    load: LOAD_POLICY,
+    name: "the policy file",
+};
 
-pub(super) const POOLS: Kind =
-    Kind { flag: "--pools", kind: SnapshotKind::Pools, actor: "pools-file", load: LOAD_POOLS, name: "the pools file" };
+pub(super) const POOLS: FileKind =
+    FileKind { flag: "--pools", kind: SnapshotKind::Pools, actor: "pools-file", load: LOAD_POOLS, name: "the pools file" };
 
-pub(super) const TIMEOUTS: Kind = Kind {
+pub(super) const TIMEOUTS: FileKind = FileKind {
     flag: "--timeouts",
     kind: SnapshotKind::Timeouts,
     actor: "timeouts-file",
@@ -41,12 +46,17 @@ pub(super) const TIMEOUTS: Kind = Kind {
     name: "the timeouts file",
 };
 
-pub(super) const QUOTAS: Kind =
-    Kind { flag: "--quotas", kind: SnapshotKind::Quotas, actor: "quotas-file", load: LOAD_QUOTAS, name: "the quotas file" };
+pub(super) const QUOTAS: FileKind = FileKind {
+    flag: "--quotas",
+    kind: SnapshotKind::Quotas,
+    actor: "quotas-file",
+    load: LOAD_QUOTAS,
+    name: "the quotas file",
+};
 
 /// A file as it was last looked at.
 pub(super) struct ConfigFile {
-    pub(super) kind: &'static Kind,
+    pub(super) kind: &'static FileKind,
     path: PathBuf,
     text: String,
 }
@@ -54,7 +64,7 @@ pub(super) struct ConfigFile {
 impl ConfigFile {
     /// Puts the file in force before the first job is taken. A file that is wrong stops the start: better none than one
     /// that runs by other rules than its operator believes.
-    pub(super) async fn import(kind: &'static Kind, path: PathBuf, engine: &Engine) -> Result<Self, CliError> {
+    pub(super) async fn import(kind: &'static FileKind, path: PathBuf, engine: &Engine) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| CliError::Usage(format!("{} {}: {error}", kind.flag, path.display())))?;
         let snapshot = (kind.load)(&path.display().to_string(), &text).map_err(|errors| faults(kind, &errors))?;
@@ -117,7 +127,7 @@ impl ConfigFile {
 }
 
 /// Every fault on a line of its own.
-fn faults(kind: &Kind, errors: &[ConfigError]) -> CliError {
+fn faults(kind: &FileKind, errors: &[ConfigError]) -> CliError {
     let lines: String = errors.iter().map(|error| format!("\n  {error}")).collect();
     CliError::Usage(format!("{} cannot be used:{lines}", kind.flag))
 }
@@ -126,7 +136,8 @@ fn faults(kind: &Kind, errors: &[ConfigError]) -> CliError {
 mod tests {
     use lockgate_core::scan::FindingKey;
     use lockgate_engine::{LocalKernel, Metrics, Ports, Settings};
-    use lockgate_ports::memory::{ManualClock, MemoryBus, MemoryLanes, MemoryStore, SeededEntropy};
+    use lockgate_memory::{MemoryBus, MemoryLanes};
+    use lockgate_model::{ManualClock, MemoryStore, SeededEntropy};
     use prometheus_client::registry::Registry;
 
     use super::*;

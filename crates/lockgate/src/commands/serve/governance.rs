@@ -9,9 +9,9 @@ use lockgate_core::breaker::BreakerSettings;
 use lockgate_core::policy::{FailMode, OutputGate};
 use lockgate_core::scan::FindingKey;
 use lockgate_engine::LocalKernel;
-use lockgate_kernel::{Address, Options, RemoteKernel, Secret, Tls};
+use lockgate_kernel::{CallOptions, ChannelTls, KernelAddress, RemoteKernel, Secret};
 use lockgate_ports::{Clock, Counters, Kernel};
-use lockgate_tls::Files;
+use lockgate_tls::TlsPaths;
 
 use super::keyfile;
 use crate::args;
@@ -23,7 +23,7 @@ pub(crate) struct GovernanceArgs {
     #[arg(long, env = "LOCKGATE_POLICY", hide_env_values = true, value_name = "FILE", help_heading = "Governance")]
     pub(super) policy: Option<PathBuf>,
 
-    /// What to do with jobs while nobody can judge them: closed waits, open lets them run, marked and judged later
+    /// What to do with jobs while the safety kernel is unreachable: closed waits, open lets them run, marked and judged later
     #[arg(
         long = "fail-mode",
         env = "POLICY_CHECK_FAIL_MODE",
@@ -31,7 +31,7 @@ pub(crate) struct GovernanceArgs {
         value_name = "MODE",
         help_heading = "Governance"
     )]
-    fail_mode: Option<Mode>,
+    fail_mode: Option<FailModeArg>,
 
     /// Whether results are checked; unless given, as soon as the policy has output rules
     #[arg(long, env = "OUTPUT_POLICY_ENABLED", hide_env_values = true, value_name = "BOOL", help_heading = "Governance")]
@@ -90,7 +90,7 @@ fn secret(text: &str) -> Result<Secret, String> {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Mode {
+enum FailModeArg {
     Closed,
     Open,
 }
@@ -98,14 +98,14 @@ enum Mode {
 impl GovernanceArgs {
     pub(super) fn fail_mode(&self) -> Option<FailMode> {
         self.fail_mode.map(|mode| match mode {
-            Mode::Closed => FailMode::Closed,
-            Mode::Open => FailMode::Open,
+            FailModeArg::Closed => FailMode::Closed,
+            FailModeArg::Open => FailMode::Open,
         })
     }
 
-    fn files(&self) -> Files {
+    fn files(&self) -> TlsPaths {
         let Self { safety_kernel_ca, safety_kernel_cert, safety_kernel_tls_key, .. } = self;
-        Files { ca: safety_kernel_ca.clone(), cert: safety_kernel_cert.clone(), key: safety_kernel_tls_key.clone() }
+        TlsPaths { ca: safety_kernel_ca.clone(), cert: safety_kernel_cert.clone(), key: safety_kernel_tls_key.clone() }
     }
 
     /// Whoever judges: the kernel elsewhere if one is named, else this process. `counters` are those shared with other
@@ -120,18 +120,20 @@ impl GovernanceArgs {
             return Ok(Arc::new(LocalKernel::new(clock.clone(), key, self.output_policy).sharing(counters)));
         };
         let files = self.files();
-        if self.safety_kernel_insecure && (self.safety_kernel_tls_required || files != Files::default()) {
+        if self.safety_kernel_insecure && (self.safety_kernel_tls_required || files != TlsPaths::default()) {
             return Err(CliError::Usage(
                 "SAFETY_KERNEL_INSECURE contradicts the other SAFETY_KERNEL_TLS settings".to_owned(),
             ));
         }
         let tls = match self.safety_kernel_insecure {
-            true => Tls::Insecure,
-            false => Tls::Required(files),
+            true => ChannelTls::Insecure,
+            false => ChannelTls::Required(files),
         };
         let breaker = BreakerSettings { open_for: self.safety_kernel_retry, ..BreakerSettings::default() };
-        let (address, options) =
-            (Address { uri, tls, key: self.safety_kernel_key.clone() }, Options { breaker, ..Options::default() });
+        let (address, options) = (
+            KernelAddress { uri, tls, key: self.safety_kernel_key.clone() },
+            CallOptions { breaker, ..CallOptions::default() },
+        );
         let gate = OutputGate::new(key, self.output_policy);
         let remote = RemoteKernel::new(&address, clock.clone(), counters, gate, options);
         Ok(Arc::new(remote.map_err(|error| CliError::Usage(error.to_string()))?))

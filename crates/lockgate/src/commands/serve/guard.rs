@@ -1,20 +1,20 @@
 //! The guard of messages, shared by all processes over Redis.
 
 use async_trait::async_trait;
-use lockgate_nats::{Guard, GuardAway, Standing};
+use lockgate_nats::{DuplicateGuard, GuardAway, MessageStanding};
 use lockgate_ports::CountersAway;
-use lockgate_redis::{Mark, RedisGuard};
+use lockgate_redis::{GuardMark, RedisGuard};
 
 pub(super) struct SharedGuard(pub(super) RedisGuard);
 
 #[async_trait]
-impl Guard for SharedGuard {
-    async fn begin(&self, ids: &[String]) -> Result<Vec<Standing>, GuardAway> {
+impl DuplicateGuard for SharedGuard {
+    async fn begin(&self, ids: &[String]) -> Result<Vec<MessageStanding>, GuardAway> {
         let marks = self.0.begin(ids).await.map_err(away)?;
         let standing = |mark| match mark {
-            Mark::Ours => Standing::Mine,
-            Mark::InHand => Standing::InFlight,
-            Mark::Done => Standing::Processed,
+            GuardMark::Ours => MessageStanding::Mine,
+            GuardMark::InHand => MessageStanding::InFlight,
+            GuardMark::Done => MessageStanding::Processed,
         };
         Ok(marks.into_iter().map(standing).collect())
     }

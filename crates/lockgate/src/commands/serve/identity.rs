@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use lockgate_core::access::{ApiKey, Credential, CredentialKind, DigestKey, Grant, Reach, Role};
 use lockgate_core::ids::ActorId;
-use lockgate_gateway::{Access, Entrance, Tls};
+use lockgate_gateway::{AccessMode, Entrance, ListenerTls};
 use lockgate_jwt::{JwtSettings, JwtTokens, KeySource};
 use lockgate_ports::{Clock, Entropy, Tokens};
 
@@ -74,8 +74,8 @@ pub(crate) struct IdentityArgs {
 }
 
 /// What the doors are given, and the key of the worker that lives behind them.
-pub(super) struct Identity {
-    pub(super) access: Access,
+pub(super) struct ServerAccess {
+    pub(super) access: AccessMode,
     pub(super) inside: Option<ApiKey>,
 }
 
@@ -126,9 +126,9 @@ impl IdentityArgs {
         shared: bool,
         clock: &dyn Clock,
         entropy: &dyn Entropy,
-    ) -> Result<Identity, CliError> {
+    ) -> Result<ServerAccess, CliError> {
         if !self.auth {
-            return Ok(Identity { access: Access::Open, inside: None });
+            return Ok(ServerAccess { access: AccessMode::Open, inside: None });
         }
         let digest = DigestKey::new(self.secret(data, shared, entropy)?);
         let mut random = [0; ApiKey::RANDOM_BYTES];
@@ -136,7 +136,7 @@ impl IdentityArgs {
         let key = ApiKey::new(random);
         let inside = Some(insider(&key, &digest, clock));
         let entrance = Entrance { digest, tokens: self.tokens()?, inside };
-        Ok(Identity { access: Access::Closed(Arc::new(entrance)), inside: Some(key) })
+        Ok(ServerAccess { access: AccessMode::Closed(Arc::new(entrance)), inside: Some(key) })
     }
 
     fn secret(&self, data: &Path, shared: bool, entropy: &dyn Entropy) -> Result<[u8; 32], CliError> {
@@ -153,9 +153,9 @@ impl IdentityArgs {
         keyfile::kept(&data.join("auth.key"), fresh, "every API key must be made anew")
     }
 
-    pub(super) fn tls(&self) -> Result<Option<Tls>, CliError> {
+    pub(super) fn tls(&self) -> Result<Option<ListenerTls>, CliError> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        let tls = Tls::load(cert.clone(), key.clone(), self.tls_client_ca.clone());
+        let tls = ListenerTls::load(cert.clone(), key.clone(), self.tls_client_ca.clone());
         tls.map(Some).map_err(|error| CliError::Usage(error.to_string()))
     }
 

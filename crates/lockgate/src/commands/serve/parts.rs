@@ -11,18 +11,18 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::bus_submits::BusServices;
 use super::files::ConfigFile;
-use super::letters::PostOffice;
 use crate::clock::KeptClock;
 
 /// A task and the switch that ends it.
-pub(super) struct Part {
+pub(super) struct StoppableTask {
     name: &'static str,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
-impl Part {
+impl StoppableTask {
     pub(super) fn start<F: Future<Output = ()> + Send + 'static>(
         name: &'static str,
         run: impl FnOnce(watch::Receiver<bool>) -> F,
@@ -34,7 +34,7 @@ impl Part {
     pub(super) async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.task.await {
-            tracing::error!(%error, part = self.name, "a part of the server ended badly");
+            tracing::error!(%error, part = self.name, "server component failed");
         }
     }
 
@@ -47,50 +47,50 @@ impl Part {
     }
 }
 
-pub(super) fn followed(file: ConfigFile, engine: &Engine) -> Part {
+pub(super) fn followed(file: ConfigFile, engine: &Engine) -> StoppableTask {
     let engine = engine.clone();
-    Part::start(file.kind.name, |stopping| file.watch(engine, stopping))
+    StoppableTask::start(file.kind.name, |stopping| file.watch(engine, stopping))
 }
 
-pub(super) fn api_part(name: &'static str, gateway: Gateway, listener: TcpListener) -> Part {
-    Part::start(name, |stopping| async move {
+pub(super) fn api_part(name: &'static str, gateway: Gateway, listener: TcpListener) -> StoppableTask {
+    StoppableTask::start(name, |stopping| async move {
         if let Err(error) = gateway.serve(listener, stopped(stopping)).await {
             tracing::error!(%error, "the API could not be served");
         }
     })
 }
 
-pub(super) fn engine_part(engine: Engine) -> Part {
-    Part::start("the engine", |stopping| async move { engine.run(stopping).await })
+pub(super) fn engine_part(engine: Engine) -> StoppableTask {
+    StoppableTask::start("the engine", |stopping| async move { engine.run(stopping).await })
 }
 
-pub(super) fn metrics_part(gateway: Gateway, listener: TcpListener, registry: Registry) -> Part {
-    Part::start("the metrics server", |stopping| async move {
+pub(super) fn metrics_part(gateway: Gateway, listener: TcpListener, registry: Registry) -> StoppableTask {
+    StoppableTask::start("the metrics server", |stopping| async move {
         gateway.serve_metrics(listener, Arc::new(registry), stopped(stopping)).await;
     })
 }
 
-pub(super) fn spans_part(exporter: Arc<Exporter>) -> Part {
-    Part::start("the sender of spans", |stopping| async move { exporter.run(stopping).await })
+pub(super) fn spans_part(exporter: Arc<Exporter>) -> StoppableTask {
+    StoppableTask::start("the sender of spans", |stopping| async move { exporter.run(stopping).await })
 }
 
-pub(super) fn clock_part(kept: KeptClock) -> Part {
-    Part::start("the keeper of the clock", |stopping| kept.keep(stopping))
+pub(super) fn clock_part(kept: KeptClock) -> StoppableTask {
+    StoppableTask::start("the keeper of the clock", |stopping| kept.keep(stopping))
 }
 
 /// Ends when one of its doors does: a process that is deaf there must not look alive.
-pub(super) fn letters_part(mut office: PostOffice) -> Part {
-    Part::start("the door for letters", |stopping| async move {
+pub(super) fn letters_part(mut office: BusServices) -> StoppableTask {
+    StoppableTask::start("the door for letters", |stopping| async move {
         tokio::select! {
             () = stopped(stopping) => office.close().await,
-            how = office.ended() => tracing::error!(how, "the door for letters cannot go on"),
+            how = office.ended() => tracing::error!(how, "NATS ingress stopped"),
         }
     })
 }
 
 /// The server goes on without a worker that left because an operator or the pools in force do not want it.
-pub(super) fn built_in(worker: Worker) -> Part {
-    Part::start("the built-in worker", |stopping| async move {
+pub(super) fn built_in(worker: Worker) -> StoppableTask {
+    StoppableTask::start("the built-in worker", |stopping| async move {
         match worker.run_until(stopped(stopping.clone())).await {
             Ok(()) if *stopping.borrow() => {}
             Ok(()) => {
@@ -108,7 +108,7 @@ pub(super) fn built_in(worker: Worker) -> Part {
 }
 
 /// What is not there does not end.
-pub(super) async fn ended(part: Option<&mut Part>) -> String {
+pub(super) async fn ended(part: Option<&mut StoppableTask>) -> String {
     match part {
         Some(part) => part.ended().await,
         None => std::future::pending().await,
@@ -126,9 +126,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_that_ends_by_itself_says_which_it_is_and_how() {
-        let mut quiet = Part::start("the door", |_| async {});
+        let mut quiet = StoppableTask::start("the door", |_| async {});
         assert_eq!(quiet.ended().await, "the door ended by itself");
-        let mut loud = Part::start("the loop", |_| async { panic!("a bug") });
+        let mut loud = StoppableTask::start("the loop", |_| async { panic!("a bug") });
         let how = loud.ended().await;
         assert!(how.starts_with("the loop ended badly") && how.contains("panic"), "{how}");
     }
@@ -136,7 +136,7 @@ mod tests {
     #[tokio::test]
     async fn a_part_that_is_stopped_has_seen_the_switch() {
         let (seen, was_seen) = tokio::sync::oneshot::channel();
-        let part = Part::start("the door", |stopping| async move {
+        let part = StoppableTask::start("the door", |stopping| async move {
             stopped(stopping).await;
             let _ = seen.send(());
         });

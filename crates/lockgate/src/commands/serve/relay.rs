@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use lockgate_nats::{Relay, Terms, Transport};
+use lockgate_nats::{DeliveryTerms, Relay, Transport};
 use lockgate_ports::{Entropy, Outlet};
 
 use super::Serve;
-use super::roles::Cast;
+use super::roles::RoleSet;
 use crate::error::CliError;
 
 #[derive(Args, Debug)]
@@ -20,10 +20,10 @@ pub(crate) struct RelayArgs {
 }
 
 impl RelayArgs {
-    pub(super) fn check(&self, cast: Cast, shared: bool) -> Result<(), CliError> {
+    pub(super) fn check(&self, roles: RoleSet, shared: bool) -> Result<(), CliError> {
         let text = match self.nats_dead_letters {
             true if !shared => "--nats-dead-letters tells them to NATS: name DATABASE_URL, REDIS_URL and NATS_URL",
-            true if cast.judges_only() => "--nats-dead-letters does nothing with --roles kernel: no job ends there",
+            true if roles.judges_only() => "--nats-dead-letters does nothing with --roles kernel: no job ends there",
             _ => return Ok(()),
         };
         Err(CliError::Usage(text.to_owned()))
@@ -42,7 +42,7 @@ impl Serve {
         let unusable = |error: lockgate_nats::ConnectError| CliError::Server(error.to_string());
         let options = servers.nats().map_err(unusable)?;
         let transport = Transport::connect(&options, entropy.clone()).await.map_err(unusable)?;
-        Ok(vec![Arc::new(Relay::new(Arc::new(transport), Terms::default()))])
+        Ok(vec![Arc::new(Relay::new(Arc::new(transport), DeliveryTerms::default()))])
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
     fn dead_letters_are_told_only_where_jobs_end_and_nats_is() {
         let check = |roles: &[Role], shared| {
             let args = RelayArgs { nats_dead_letters: true };
-            args.check(Cast::of(roles, true, shared).expect("roles"), shared).map_err(|error| error.to_string())
+            args.check(RoleSet::of(roles, true, shared).expect("roles"), shared).map_err(|error| error.to_string())
         };
         assert_eq!(check(&[Role::All], true), Ok(()));
         assert_eq!(check(&[Role::Gateway], true), Ok(()));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use lockgate_engine::Roles;
-use lockgate_gateway::Doors;
+use lockgate_gateway::ApiSurface;
 
 use crate::error::CliError;
 
@@ -26,13 +26,13 @@ pub(super) enum Role {
 
 /// The roles of one process, as its other settings allow them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cast {
+pub(super) struct RoleSet {
     pub(super) engine: Roles,
-    pub(super) doors: Doors,
+    pub(super) surface: ApiSurface,
     pub(super) worker: bool,
 }
 
-impl Cast {
+impl RoleSet {
     /// `shared` when other processes work on the same Store.
     pub(super) fn of(roles: &[Role], no_worker: bool, shared: bool) -> Result<Self, CliError> {
         let roles: BTreeSet<Role> = roles.iter().copied().collect();
@@ -44,7 +44,7 @@ impl Cast {
             // One on a folder of its own sees to that folder; one of many leaves that to the schedulers.
             let none = Roles { gateway: false, scheduler: false, orchestrator: false };
             let engine = if shared { none } else { Roles::default() };
-            return Ok(Self { engine, doors: Doors::Kernel, worker: false });
+            return Ok(Self { engine, surface: ApiSurface::Kernel, worker: false });
         }
         let engine =
             Roles { gateway: has(Role::Gateway), scheduler: has(Role::Scheduler), orchestrator: has(Role::Orchestrator) };
@@ -60,8 +60,8 @@ impl Cast {
                 "the built-in worker needs the role gateway in the same process; elsewhere, run `lockgate worker`",
             );
         }
-        let doors = if engine.gateway { Doors::All } else { Doors::Health };
-        Ok(Self { engine, doors, worker })
+        let surface = if engine.gateway { ApiSurface::All } else { ApiSurface::Health };
+        Ok(Self { engine, surface, worker })
     }
 
     /// Holds workers whether or not it has the API: those that speak NATS.
@@ -70,7 +70,7 @@ impl Cast {
     }
 
     pub(super) fn judges_only(self) -> bool {
-        self.doors == Doors::Kernel
+        self.surface == ApiSurface::Kernel
     }
 }
 
@@ -82,36 +82,39 @@ fn usage<T>(text: &str) -> Result<T, CliError> {
 mod tests {
     use super::*;
 
-    fn cast(roles: &[Role], shared: bool) -> Result<Cast, CliError> {
-        Cast::of(roles, false, shared)
+    fn set(roles: &[Role], shared: bool) -> Result<RoleSet, CliError> {
+        RoleSet::of(roles, false, shared)
     }
 
     #[test]
     fn all_is_everything_but_a_kernel_for_others() {
-        let all = cast(&[Role::All], false).expect("valid");
-        assert_eq!((all.engine, all.doors, all.worker), (Roles::default(), Doors::All, true));
-        assert!(!Cast::of(&[Role::All], true, false).expect("valid").worker);
+        let all = set(&[Role::All], false).expect("valid");
+        assert_eq!((all.engine, all.surface, all.worker), (Roles::default(), ApiSurface::All, true));
+        assert!(!RoleSet::of(&[Role::All], true, false).expect("valid").worker);
     }
 
     #[test]
     fn shared_work_can_be_split() {
-        let gateway = cast(&[Role::Gateway], true).expect("valid");
-        assert_eq!((gateway.engine.scheduler, gateway.doors, gateway.worker), (false, Doors::All, false));
-        let scheduler = cast(&[Role::Scheduler], true).expect("valid");
-        assert_eq!((scheduler.engine.gateway, scheduler.doors), (false, Doors::Health));
-        assert!(cast(&[Role::Gateway, Role::Worker], true).expect("valid").worker);
+        let gateway = set(&[Role::Gateway], true).expect("valid");
+        assert_eq!((gateway.engine.scheduler, gateway.surface, gateway.worker), (false, ApiSurface::All, false));
+        let scheduler = set(&[Role::Scheduler], true).expect("valid");
+        assert_eq!((scheduler.engine.gateway, scheduler.surface), (false, ApiSurface::Health));
+        assert!(set(&[Role::Gateway, Role::Worker], true).expect("valid").worker);
     }
 
     #[test]
     fn whoever_holds_workers_over_nats_needs_no_api() {
-        let scheduler = cast(&[Role::Scheduler], true).expect("valid").with_workers();
-        assert_eq!((scheduler.engine.gateway, scheduler.engine.scheduler, scheduler.doors), (true, true, Doors::Health));
-        assert!(!cast(&[Role::Kernel], true).expect("valid").with_workers().engine.gateway);
+        let scheduler = set(&[Role::Scheduler], true).expect("valid").with_workers();
+        assert_eq!(
+            (scheduler.engine.gateway, scheduler.engine.scheduler, scheduler.surface),
+            (true, true, ApiSurface::Health)
+        );
+        assert!(!set(&[Role::Kernel], true).expect("valid").with_workers().engine.gateway);
     }
 
     #[test]
     fn a_kernel_for_others_leaves_the_work_to_them() {
-        let kernel = cast(&[Role::Kernel], true).expect("valid");
+        let kernel = set(&[Role::Kernel], true).expect("valid");
         assert_eq!((kernel.engine.gateway, kernel.engine.scheduler, kernel.judges_only()), (false, false, true));
     }
 
@@ -123,7 +126,7 @@ mod tests {
             (&[Role::Worker], true),
             (&[Role::Kernel, Role::Gateway], true),
         ] {
-            assert!(cast(roles, shared).is_err(), "{roles:?}");
+            assert!(set(roles, shared).is_err(), "{roles:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lockgate_core::access::ApiKey;
 use lockgate_core::ids::SessionId;
 use lockgate_engine::{Engine, MadeKey, Metrics, Ports, Settings};
-use lockgate_gateway::{Access, ConnectionMetrics, Gateway, GatewaySettings};
+use lockgate_gateway::{AccessMode, ConnectionMetrics, Gateway, GatewaySettings};
 use lockgate_otlp::Exporter;
 use lockgate_ports::{Active, Clock, Counters, Entropy, Kernel, Mint, SnapshotKind, Spans, StoreError};
 use lockgate_worker::handlers::Builtin;
@@ -17,19 +17,19 @@ use tokio::sync::watch;
 
 use super::files::{ConfigFile, POLICY, POOLS, QUOTAS, TIMEOUTS};
 use super::parts::{
-    Part, api_part, built_in, clock_part, ended, engine_part, followed, letters_part, metrics_part, spans_part,
+    StoppableTask, api_part, built_in, clock_part, ended, engine_part, followed, letters_part, metrics_part, spans_part,
 };
-use super::roles::Cast;
-use super::{Serve, banner, governance, keyfile, numbers};
+use super::roles::RoleSet;
+use super::{Serve, banner, governance, keyfile, metrics};
 use crate::clock::KeptClock;
 use crate::descriptors;
 use crate::effects;
 use crate::entropy::SystemEntropy;
 use crate::error::CliError;
-use crate::slots::Slots;
+use crate::slots::SlotPlan;
 
 /// Everything that runs. Stopped in the order in which the parts need each other.
-pub(super) struct Server {
+pub(super) struct RunningServer {
     pub(super) listen: SocketAddr,
     pub(super) metrics: SocketAddr,
     /// The policy in force at the start; none ever was if absent.
@@ -38,35 +38,35 @@ pub(super) struct Server {
     pub(super) pools: Option<Active>,
     /// The administrator's key, if this is the first start that asks for one.
     pub(super) admin: Option<MadeKey>,
-    pub(super) cast: Cast,
+    pub(super) roles: RoleSet,
     fatal: watch::Receiver<Option<StoreError>>,
-    worker: Option<Part>,
-    files: Vec<Part>,
-    gateway: Part,
+    worker: Option<StoppableTask>,
+    files: Vec<StoppableTask>,
+    gateway: StoppableTask,
     /// Where jobs come in over NATS.
-    letters: Option<Part>,
+    bus_submits: Option<StoppableTask>,
     /// Beside a door with TLS, one for the built-in worker.
-    inner: Option<Part>,
-    metrics_server: Part,
-    engine: Part,
+    inner: Option<StoppableTask>,
+    metrics_server: StoppableTask,
+    engine: StoppableTask,
     /// Where spans go.
-    spans: Option<Part>,
+    spans: Option<StoppableTask>,
     /// Keeps what is known of the clock.
-    clock: Part,
+    clock: StoppableTask,
     /// For what is said of it.
     handle: Engine,
 }
 
 /// The worker in this process, if there is one.
 #[derive(Default)]
-struct Crew {
+struct BuiltinWorker {
     session: Option<SessionId>,
     /// Its own, where the API's has TLS.
     door: Option<TcpListener>,
     worker: Option<Worker>,
 }
 
-impl Crew {
+impl BuiltinWorker {
     async fn new(
         serve: &Serve,
         listen: SocketAddr,
@@ -78,7 +78,7 @@ impl Crew {
         let inner = if has_tls { Some(inner_door().await?) } else { None };
         let door = inner.as_ref().map_or(Ok(listen), TcpListener::local_addr)?;
         let breakers = Breakers::default();
-        numbers::of_breakers(registry, &breakers);
+        metrics::of_breakers(registry, &breakers);
         let worker = serve.worker(door, &session, key, breakers)?;
         Ok(Self { session: Some(session), door: inner, worker: Some(worker) })
     }
@@ -92,8 +92,8 @@ impl Crew {
     }
 }
 
-impl Server {
-    pub(super) async fn start(serve: &Serve, cast: Cast) -> Result<Self, CliError> {
+impl RunningServer {
+    pub(super) async fn start(serve: &Serve, roles: RoleSet) -> Result<Self, CliError> {
         let kept = KeptClock::open(&serve.data, serve.clock_settle);
         let clock: Arc<dyn Clock> = kept.clock.clone();
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
@@ -107,10 +107,11 @@ impl Server {
         let identity = serve.identity.identity(&serve.data, ground.shared, &*clock, &*entropy)?;
         let tls = serve.identity.tls()?;
         let exporter = serve.exporter(&entropy.uuid(clock.now()), &mut registry)?;
-        let mut crew = Crew::default();
-        if cast.worker {
+        let mut crew = BuiltinWorker::default();
+        if roles.worker {
             let (session, key) = (entropy.session_id(clock.now()), identity.inside.as_ref());
-            crew = Crew::new(serve, listen, tls.is_some(), session, key, &mut registry).await?.watched(exporter.as_ref());
+            let builtin = BuiltinWorker::new(serve, listen, tls.is_some(), session, key, &mut registry).await?;
+            crew = builtin.watched(exporter.as_ref());
         }
 
         let ports = Ports {
@@ -124,7 +125,7 @@ impl Server {
             spans: exporter.clone().map(|exporter| exporter as Arc<dyn Spans>),
             outlets: serve.outlets(&entropy).await?,
         };
-        let settings = Settings { roles: cast.engine, exclusive_store: !ground.shared, ..serve.settings() };
+        let settings = Settings { roles: roles.engine, exclusive_store: !ground.shared, ..serve.settings() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
         let files = serve.import(&engine).await?;
         let [policy, pools] = in_force(&engine).await?;
@@ -132,24 +133,23 @@ impl Server {
         let worker = if serve.has_pool(&engine).await { crew.worker } else { None };
         let settings = GatewaySettings {
             in_process_session: crew.session,
-            doors: cast.doors,
-            dashboard: !serve.no_dashboard,
+            surface: roles.surface,
             ack: ground.ack,
             access: identity.access.clone(),
             tls,
             connections,
-            ..serve.doors()
+            ..serve.surface()
         };
         let gateway = Gateway { engine: engine.clone(), clock, settings };
         let admin = first_key(serve, &engine, &identity.access).await?;
-        let letters = serve.letters(&gateway, entropy, &mut registry).await?.map(letters_part);
+        let bus_submits = serve.bus_submits(&gateway, entropy, &mut registry).await?.map(letters_part);
         Ok(Self {
             listen,
             metrics,
             policy,
             pools,
             admin,
-            cast,
+            roles,
             fatal: ground.fatal,
             handle: engine.clone(),
             files: files.into_iter().map(|file| followed(file, &engine)).collect(),
@@ -157,7 +157,7 @@ impl Server {
             inner: crew.door.map(|door| api_part("the built-in worker's door", gateway.behind(), door)),
             metrics_server: metrics_part(gateway.clone(), numbers, registry),
             gateway: api_part("the API", gateway, api),
-            letters,
+            bus_submits,
             worker: worker.map(built_in),
             spans: exporter.map(spans_part),
             clock: clock_part(kept),
@@ -181,7 +181,7 @@ impl Server {
     pub(super) async fn broken(&mut self) -> String {
         let worker = ended(self.worker.as_mut());
         let inner = ended(self.inner.as_mut());
-        let letters = ended(self.letters.as_mut());
+        let bus_submits = ended(self.bus_submits.as_mut());
         let spans = ended(self.spans.as_mut());
         let files = async {
             match self.files.as_mut_slice() {
@@ -196,7 +196,7 @@ impl Server {
             how = self.clock.ended() => how,
             how = worker => how,
             how = inner => how,
-            how = letters => how,
+            how = bus_submits => how,
             how = spans => how,
             how = files => how,
         }
@@ -211,8 +211,8 @@ impl Server {
             file.stop().await;
         }
         self.gateway.stop().await;
-        if let Some(letters) = self.letters {
-            letters.stop().await;
+        if let Some(bus_submits) = self.bus_submits {
+            bus_submits.stop().await;
         }
         if let Some(inner) = self.inner {
             inner.stop().await;
@@ -269,15 +269,16 @@ impl Serve {
     fn exporter(&self, instance: &str, registry: &mut Registry) -> Result<Option<Arc<Exporter>>, CliError> {
         let exporter = self.spans.exporter("lockgate", instance)?;
         if let Some(exporter) = &exporter {
-            numbers::of_spans(registry, exporter);
+            metrics::of_spans(registry, exporter);
         }
         Ok(exporter)
     }
 
     /// A credential says more than a name does.
-    fn doors(&self) -> GatewaySettings {
+    fn surface(&self) -> GatewaySettings {
         let usual = GatewaySettings::default();
         GatewaySettings {
+            dashboard: !self.no_dashboard,
             any_host: self.insecure_no_auth || self.identity.auth,
             connections_max: descriptors::connections_max(usual.connections_max, descriptors::raise_limit()),
             ..usual
@@ -323,7 +324,7 @@ impl Serve {
             effects: Some(effects::open(&self.data)?),
             faults: self.worker_faults.clone(),
         };
-        let slots = Slots {
+        let slots = SlotPlan {
             groups: self.worker_groups.clone(),
             adaptive: self.worker_adaptive_slots,
             target_p95: self.worker_target_p95,
@@ -338,8 +339,8 @@ async fn in_force(engine: &Engine) -> Result<[Option<Active>; 2], CliError> {
 }
 
 /// The administrator's key is in its file before it counts, so that no crash leaves an installation that nobody can enter.
-async fn first_key(serve: &Serve, engine: &Engine, access: &Access) -> Result<Option<MadeKey>, CliError> {
-    let Access::Closed(entrance) = access else { return Ok(None) };
+async fn first_key(serve: &Serve, engine: &Engine, access: &AccessMode) -> Result<Option<MadeKey>, CliError> {
+    let AccessMode::Closed(entrance) = access else { return Ok(None) };
     let first = engine.first_key(&entrance.digest).await?;
     let another = || serve.identity.new_admin_key.then(|| engine.another_admin_key(&entrance.digest));
     let Some(made) = first.or_else(another) else { return Ok(None) };

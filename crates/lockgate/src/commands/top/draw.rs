@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::sample::Picture;
-use crate::output::{Field, Output, Tone, span};
+use crate::output::{Output, TableCell, Tone, span};
 use crate::view;
 
 /// Rows of each table: what is most worth a look comes first, and all of it fits on a screen.
@@ -56,12 +56,12 @@ fn pools(picture: &Picture, out: Output) -> String {
     let row = |pool: &&view::Pool| {
         let tone = if pool.state == "open" { Tone::Good } else { Tone::Waiting };
         vec![
-            Field::text(&pool.name),
-            Field::text(pool.state).toned(tone),
-            Field::number(&pool.workers),
-            Field::text(bar(pool.busy, pool.slots)).toned(Tone::Busy),
-            Field::number(&format!("{}/{}", pool.busy, pool.slots)),
-            Field::number(&pool.waiting),
+            TableCell::text(&pool.name),
+            TableCell::text(pool.state).toned(tone),
+            TableCell::number(&pool.workers),
+            TableCell::text(bar(pool.busy, pool.slots)).toned(Tone::Busy),
+            TableCell::number(&format!("{}/{}", pool.busy, pool.slots)),
+            TableCell::number(&pool.waiting),
         ]
     };
     let rows: Vec<_> = pools.iter().take(ROWS_MAX).map(row).collect();
@@ -80,11 +80,11 @@ fn queues(picture: &Picture, out: Output) -> Option<String> {
     queues.sort_by_key(|queue| Reverse(queue.waiting));
     let row = |queue: &&view::Queue| {
         vec![
-            Field::text(if queue.pool.is_empty() { "-" } else { &queue.pool }),
-            Field::text(&queue.priority),
-            Field::text(&queue.tenant),
-            Field::clipped(&queue.shape),
-            Field::number(&queue.waiting),
+            TableCell::text(if queue.pool.is_empty() { "-" } else { &queue.pool }),
+            TableCell::text(&queue.priority),
+            TableCell::text(&queue.tenant),
+            TableCell::clipped(&queue.shape),
+            TableCell::number(&queue.waiting),
             out.relative_or_dash(queue.oldest_at),
         ]
     };
@@ -95,14 +95,14 @@ fn queues(picture: &Picture, out: Output) -> Option<String> {
 fn workers(picture: &Picture, out: Output) -> Option<String> {
     let mut workers: Vec<&view::Worker> = picture.workers.workers.iter().collect();
     workers.sort_by_key(|worker| (worker.status == "attached", Reverse(worker.busy)));
-    let percent = |load: Option<u32>| Field::number(&load.map_or_else(|| "-".to_owned(), |load| format!("{load}%")));
+    let percent = |load: Option<u32>| TableCell::number(&load.map_or_else(|| "-".to_owned(), |load| format!("{load}%")));
     let row = |worker: &&view::Worker| {
         let tone = if worker.status == "attached" { Tone::Good } else { Tone::Waiting };
         vec![
-            Field::text(&worker.worker_id),
-            Field::text(&worker.status).toned(tone),
-            Field::text(&worker.pool),
-            Field::number(&format!("{}/{}", worker.busy, worker.slots)),
+            TableCell::text(&worker.worker_id),
+            TableCell::text(&worker.status).toned(tone),
+            TableCell::text(&worker.pool),
+            TableCell::number(&format!("{}/{}", worker.busy, worker.slots)),
             percent(worker.cpu_load),
             percent(worker.memory_load),
         ]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::error::CliError;
-use crate::session::Session;
+use crate::session::CliSession;
 use crate::view;
 
 pub(super) struct Sample {
@@ -41,7 +41,7 @@ pub(super) struct Picture {
 }
 
 impl Sample {
-    pub(super) async fn take(session: &Session) -> Result<Self, CliError> {
+    pub(super) async fn take(session: &CliSession) -> Result<Self, CliError> {
         let (mut queues, mut workers) = (session.client.clone(), session.client.clone());
         let (mut pools, mut health) = (session.pools(), session.monitor());
         let (queues, pools, workers, health) = tokio::join!(

@@ -16,11 +16,12 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn start() -> Self {
-        Self {
-            postgres: Postgres::start().expect("PostgreSQL"),
-            redis: Redis::start().expect("Redis"),
-            nats: Nats::start().expect("NATS"),
-        }
+        Self::on(Postgres::start().expect("PostgreSQL"))
+    }
+
+    /// With a database that has something special.
+    pub(crate) fn on(postgres: Postgres) -> Self {
+        Self { postgres, redis: Redis::start().expect("Redis"), nats: Nats::start().expect("NATS") }
     }
 
     /// A server process with these roles.

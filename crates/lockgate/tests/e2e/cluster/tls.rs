@@ -1,6 +1,6 @@
 //! A cluster whose servers speak TLS only and ask for certificates.
 
-use lockgate_testbed::{Nats, Pair, Papers, Postgres, Redis};
+use lockgate_testbed::{CertificatePair, Nats, Papers, Postgres, Redis};
 
 use super::super::harness::{Server, binary};
 
@@ -9,7 +9,7 @@ async fn a_cluster_over_tls_runs_jobs_and_the_doctor_says_how_it_is_connected() 
     let papers = Papers::new().expect("papers");
     let postgres = Postgres::start_tls(&papers).expect("PostgreSQL");
     let (redis, nats) = (Redis::start_tls(&papers).expect("Redis"), Nats::start_tls(&papers).expect("NATS"));
-    let Pair { cert, key } = papers.client();
+    let CertificatePair { cert, key } = papers.client();
     let mut words: Vec<String> = Vec::new();
     for (server, url) in [("database", postgres.tls_url()), ("redis", redis.tls_url()), ("nats", nats.tls_url())] {
         words.extend([format!("--{server}-url"), url]);

@@ -24,9 +24,9 @@ fn answer(status: &str, more: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\nconnection: close\r\n{more}\r\n{body}")
 }
 
-async fn call(allow_private: bool, payload: &Value) -> Result<Output, JobError> {
+async fn call(allow_private: bool, payload: &Value) -> Result<HttpCallOutput, JobError> {
     run(
-        &Caller::new(allow_private, Breakers::default()).unwrap(),
+        &HttpCaller::new(allow_private, Breakers::default()).unwrap(),
         &Payload::new(payload.to_string().into()),
         Some("00-t-s-01"),
     )
@@ -105,7 +105,7 @@ async fn private_hosts_are_refused_for_good() {
 #[tokio::test]
 async fn a_host_that_fails_is_left_alone_for_a_while_and_no_attempt_is_spent_on_it() {
     let url = server(answer("500 Oops", "", "")).await;
-    let caller = Caller::new(true, Breakers::default()).unwrap();
+    let caller = HttpCaller::new(true, Breakers::default()).unwrap();
     let payload = Payload::new(serde_json::json!({ "url": url }).to_string().into());
     for _ in 0..19 {
         assert!(run(&caller, &payload, None).await.unwrap_err().to_string().contains("500"));

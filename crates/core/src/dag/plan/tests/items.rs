@@ -118,7 +118,7 @@ fn a_cancel_while_no_item_is_under_way_ends_the_node() {
     let mut nodes = dag(vec![job("first", &[]), job("each", &[]).each(&json!([1, 2])), job("last", &[])]);
     nodes.max_parallelism = Some(1);
     let mut world = World::begin(nodes);
-    world.order(super::super::Order::Pause).unwrap();
+    world.order(super::super::RunCommand::Pause).unwrap();
     world.succeed("first");
     world.cancel(false).unwrap();
     states(&world, &[("each", NodeState::Canceled), ("last", NodeState::Canceled)]);

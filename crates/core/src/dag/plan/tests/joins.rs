@@ -1,6 +1,6 @@
 //! The truth table, against an oracle that reads the ends one by one.
 
-use super::super::join::{Decided, Ends};
+use super::super::join::{Decided, ParentEnds};
 use super::*;
 use crate::job::JobState;
 
@@ -27,7 +27,7 @@ fn combinations(of: &[NodeState], parents: usize) -> Vec<Vec<NodeState>> {
 }
 
 fn decided(join: Join, known: &[NodeState], parents: usize) -> Decided {
-    let mut ends = Ends::default();
+    let mut ends = ParentEnds::default();
     known.iter().for_each(|end| ends.count(*end, 1));
     ends.decide(join, parents)
 }

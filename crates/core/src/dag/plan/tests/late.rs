@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::super::{MinSuccess, NodeKey, UndoState};
-use super::super::News;
+use super::super::RunMessage;
 use super::*;
 use crate::job::{JobState, Leaving, Reason};
 use crate::request::Json;
@@ -34,12 +34,12 @@ fn a_child_that_was_ready_is_not_any_more() {
     let mut dag = dag(nodes);
     dag.max_parallelism = Some(3);
     let mut world = World::begin(dag);
-    world.order(super::super::Order::Pause).unwrap();
+    world.order(super::super::RunCommand::Pause).unwrap();
     world.succeed("a");
     assert_eq!(world.state("c"), NodeState::Ready);
     world.end("a", JobState::OutputQuarantined);
     assert_eq!(world.state("c"), NodeState::Pending);
-    world.order(super::super::Order::Resume).unwrap();
+    world.order(super::super::RunCommand::Resume).unwrap();
     world.succeed("b");
     assert_eq!(world.state("c"), NodeState::Running);
 }
@@ -182,7 +182,7 @@ fn a_run_inside_that_is_tainted_taints_its_node() {
     let child = world.row("sub").child.clone().unwrap();
     for tainted in [false, true, false] {
         let mut news = world.run_news(&child, RunState::Succeeded);
-        if let News::Run(head) = &mut news {
+        if let RunMessage::Run(head) = &mut news {
             (head.tainted, head.output) = (tainted, Some(Json::trusted("5")));
         }
         world.hear(&[news]);
@@ -265,9 +265,9 @@ fn what_was_done_late_in_a_run_that_was_merely_cancelled_stays() {
 }
 
 /// What the run hears when its job is cancelled under a worker that has not answered yet.
-fn cancelled_at_work(world: &World, name: &str) -> News {
+fn cancelled_at_work(world: &World, name: &str) -> RunMessage {
     let mut told = world.news_of(name, JobState::Cancelled);
-    if let News::Job { leaving, .. } = &mut told {
+    if let RunMessage::Job { leaving, .. } = &mut told {
         *leaving = vec![Leaving { session: "s1".into(), until: world.now + Duration::from_secs(60) }];
     }
     told
@@ -295,7 +295,7 @@ fn nothing_is_undone_before_a_cancelled_job_is_heard_of_and_then_in_order() {
 
     let mut world = closed_while_b_is_at_work();
     let part = world.part_of("b");
-    let told = [world.news_of("b", JobState::Cancelled), News::Late { part, output: None }];
+    let told = [world.news_of("b", JobState::Cancelled), RunMessage::Late { part, output: None }];
     world.hear(&told);
     assert_eq!((world.state("b"), world.row("b").late), (NodeState::Canceled, true), "as its job says");
     assert_eq!((world.undo_state("a"), world.undo_state("b")), (None, Some(UndoState::Running)));

@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::super::{
-    Compensation, Dag, Delay, Expression, ForEach, JobTemplate, Join, Node, NodeIx, NodeState, OnFail, RunState, SubDag,
-    Template, Work,
+    Compensation, Dag, Delay, Expression, ForEach, JobTemplate, Join, Node, NodeIx, NodeState, NodeWork, OnFail, RunState,
+    SubDag, Template,
 };
 use super::super::{Param, ParamKind};
-use super::News;
+use super::RunMessage;
 use crate::job::JobState;
 use crate::request::RunRef;
 use world::World;
@@ -48,7 +48,7 @@ fn job(name: &str, needs: &[NodeIx]) -> Node {
         name: name.into(),
         needs: needs.to_vec(),
         children: Vec::new(),
-        work: Work::Job(Box::new(template)),
+        work: NodeWork::Job(Box::new(template)),
         join: Join::AllSuccess,
         on_fail: OnFail::Stop,
         when: None,
@@ -60,11 +60,11 @@ fn job(name: &str, needs: &[NodeIx]) -> Node {
 }
 
 fn delay(name: &str, needs: &[NodeIx], millis: u64) -> Node {
-    Node { work: Work::Delay(Delay::For { millis }), ..job(name, needs) }
+    Node { work: NodeWork::Delay(Delay::For { millis }), ..job(name, needs) }
 }
 
 fn sub_dag(name: &str, needs: &[NodeIx]) -> Node {
-    Node { work: Work::Dag(SubDag { dag: "other".into(), params: BTreeMap::new() }), ..job(name, needs) }
+    Node { work: NodeWork::Dag(SubDag { dag: "other".into(), params: BTreeMap::new() }), ..job(name, needs) }
 }
 
 fn expression(text: &str) -> Expression {
@@ -197,12 +197,12 @@ fn news_of_others_change_nothing() {
     let changes: [fn(&mut RunRef); 3] = [|part| part.run = "run-2".into(), |part| part.node = 7, |part| part.round = 1];
     for change in changes {
         let mut other = news.clone();
-        if let News::Job { part, .. } = &mut other {
+        if let RunMessage::Job { part, .. } = &mut other {
             change(part);
         }
         assert!(world.live.step(&[other], world.now).is_none());
     }
-    if let News::Job { state, .. } = &mut news {
+    if let RunMessage::Job { state, .. } = &mut news {
         *state = JobState::Running;
     }
     assert!(world.live.step(&[news], world.now).is_none());

@@ -3,22 +3,22 @@
 use serde_json::{Map, json};
 
 use super::super::super::{Closing, NodeKey};
-use super::super::{Order, Refusal};
+use super::super::{OrderRefusal, RunCommand};
 use super::*;
 use crate::job::{JobState, Reason};
 
 #[test]
 fn a_paused_run_starts_nothing_new() {
     let mut world = begin(vec![job("a", &[]), job("b", &[0]), delay("wait", &[], 100), job("c", &[2])]);
-    world.order(Order::Pause).unwrap();
+    world.order(RunCommand::Pause).unwrap();
     assert_eq!(world.run_state(), RunState::Paused);
     world.succeed("a");
     world.wait(1_000);
     states(&world, &[("b", NodeState::Ready), ("wait", NodeState::Running), ("c", NodeState::Pending)]);
     assert_eq!(world.committed.head.wakes_at, None);
     world.crash();
-    world.order(Order::Pause).unwrap();
-    world.order(Order::Resume).unwrap();
+    world.order(RunCommand::Pause).unwrap();
+    world.order(RunCommand::Resume).unwrap();
     states(&world, &[("b", NodeState::Running), ("wait", NodeState::Succeeded), ("c", NodeState::Running)]);
     assert_eq!(world.run_state(), RunState::Running);
 }
@@ -28,7 +28,7 @@ fn a_paused_run_still_ends_in_time() {
     let mut nodes = dag(vec![job("a", &[]), job("b", &[0])]);
     nodes.timeout_ms = Some(1_000);
     let mut world = World::begin(nodes);
-    world.order(Order::Pause).unwrap();
+    world.order(RunCommand::Pause).unwrap();
     world.succeed("a");
     world.wait(1_000);
     assert_eq!(world.run_state(), RunState::Failed);
@@ -37,26 +37,26 @@ fn a_paused_run_still_ends_in_time() {
 #[test]
 fn a_run_whose_last_node_ends_while_it_is_paused_is_over() {
     let mut world = begin(vec![job("a", &[])]);
-    world.order(Order::Pause).unwrap();
+    world.order(RunCommand::Pause).unwrap();
     world.succeed("a");
     assert_eq!(world.run_state(), RunState::Succeeded);
-    assert_eq!(world.order(Order::Resume), Err(Refusal::Over("SUCCEEDED")));
+    assert_eq!(world.order(RunCommand::Resume), Err(OrderRefusal::Over("SUCCEEDED")));
 }
 
 #[test]
 fn a_cancelled_run_stops_what_runs_and_says_who_asked() {
     let mut world = begin(vec![job("a", &[]), job("b", &[0])]);
     let actor = crate::ids::ActorId::from("bob");
-    world.order(Order::Cancel { actor, note: Some("wrong file".into()), compensate: false }).unwrap();
+    world.order(RunCommand::Cancel { actor, note: Some("wrong file".into()), compensate: false }).unwrap();
     assert!(world.stopped.contains(world.row("a").job.as_ref().unwrap()));
-    assert_eq!(world.order(Order::Pause), Err(Refusal::Closing));
+    assert_eq!(world.order(RunCommand::Pause), Err(OrderRefusal::Closing));
     // Once more is no mistake.
     world.cancel(false).unwrap();
     world.end("a", JobState::Cancelled);
     assert_eq!(world.run_state(), RunState::Canceled);
     let failure = world.committed.head.failure.as_ref().unwrap();
     assert_eq!((failure.reason, &*failure.message), (Reason::Cancelled, "cancelled by bob: wrong file"));
-    assert_eq!(world.cancel(false), Err(Refusal::Over("CANCELED")));
+    assert_eq!(world.cancel(false), Err(OrderRefusal::Over("CANCELED")));
 }
 
 #[test]
@@ -64,12 +64,12 @@ fn cancelling_undoes_only_if_asked() {
     for compensate in [false, true] {
         let mut world = begin(vec![job("a", &[]).undone(), job("b", &[0])]);
         world.succeed("a");
-        world.order(Order::Pause).unwrap();
+        world.order(RunCommand::Pause).unwrap();
         world.cancel(compensate).unwrap();
         world.end("b", JobState::Cancelled);
         assert_eq!(world.row("a").undo.is_some(), compensate);
         if compensate {
-            assert_eq!(world.cancel(false), Err(Refusal::Compensating));
+            assert_eq!(world.cancel(false), Err(OrderRefusal::Compensating));
             world.end_undo("a", JobState::Succeeded);
             assert_eq!(world.run_state(), RunState::Compensated);
         } else {
@@ -121,10 +121,10 @@ fn a_cancel_fits_everywhere() {
     }
 }
 
-fn rerun(world: &mut World, from: &str, params: &serde_json::Value) -> Result<(), Refusal> {
+fn rerun(world: &mut World, from: &str, params: &serde_json::Value) -> Result<(), OrderRefusal> {
     let from = vec![world.dag.index(from).unwrap()];
     let params: Map<_, _> = params.as_object().cloned().unwrap();
-    world.order(Order::Rerun { from, params, fresh: false })
+    world.order(RunCommand::Rerun { from, params, fresh: false })
 }
 
 #[test]
@@ -183,20 +183,26 @@ fn a_rerun_evaluates_its_lists_anew() {
 #[test]
 fn a_rerun_that_does_not_fit_is_refused() {
     let mut world = begin(vec![job("a", &[]).undone(), job("b", &[0])]);
-    assert_eq!(rerun(&mut world, "a", &json!({})), Err(Refusal::NotAgain("RUNNING")));
+    assert_eq!(rerun(&mut world, "a", &json!({})), Err(OrderRefusal::NotAgain("RUNNING")));
     world.succeed("a");
     world.cancel(true).unwrap();
     world.end("b", JobState::Cancelled);
     world.end_undo("a", JobState::Succeeded);
-    assert_eq!(rerun(&mut world, "a", &json!({})), Err(Refusal::NotAgain("COMPENSATED")));
+    assert_eq!(rerun(&mut world, "a", &json!({})), Err(OrderRefusal::NotAgain("COMPENSATED")));
     let mut world = begin(vec![job("a", &[])]);
     world.succeed("a");
     assert_eq!(
         rerun(&mut world, "a", &json!({ "siz": 1 })),
-        Err(Refusal::Params("the DAG has no parameter \"siz\"".into()))
+        Err(OrderRefusal::Params("the DAG has no parameter \"siz\"".into()))
     );
-    assert_eq!(world.order(Order::Rerun { from: vec![1], params: Map::new(), fresh: false }), Err(Refusal::NoSuchNode));
-    assert_eq!(world.order(Order::Rerun { from: Vec::new(), params: Map::new(), fresh: false }), Err(Refusal::NoSuchNode));
+    assert_eq!(
+        world.order(RunCommand::Rerun { from: vec![1], params: Map::new(), fresh: false }),
+        Err(OrderRefusal::NoSuchNode)
+    );
+    assert_eq!(
+        world.order(RunCommand::Rerun { from: Vec::new(), params: Map::new(), fresh: false }),
+        Err(OrderRefusal::NoSuchNode)
+    );
     let before = world.committed.clone();
     assert_eq!(world.live.run, before, "a refusal changes nothing");
 }
@@ -205,8 +211,8 @@ fn a_rerun_that_does_not_fit_is_refused() {
 fn a_run_inside_of_another_is_rerun_through_that_one() {
     let mut world = begin(vec![job("a", &[])]);
     world.succeed("a");
-    let parent = super::super::super::Parent { run: "run-0".into(), node: 0, item: None, depth: 1 };
+    let parent = super::super::super::RunParent { run: "run-0".into(), node: 0, item: None, depth: 1 };
     world.committed.head.parent = Some(parent);
     world.crash();
-    assert_eq!(rerun(&mut world, "a", &json!({})), Err(Refusal::Child("run-0".into())));
+    assert_eq!(rerun(&mut world, "a", &json!({})), Err(OrderRefusal::Child("run-0".into())));
 }

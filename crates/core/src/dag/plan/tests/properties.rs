@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 
 use super::super::super::{NodeKey, NodeRun, Run, UndoState};
-use super::super::{Live, News, Next, Order};
+use super::super::{RunCommand, RunMessage, RunPlanner, RunTransition};
 use super::random::{Draw, Flavour, graph};
 use super::*;
 use crate::ids::{ActorId, JobId, RunId};
@@ -127,9 +127,9 @@ impl Chaos {
     }
 
     /// A crash between the decision and its commit repeats it: whoever loads the run decides the same.
-    fn hear(&mut self, news: &[News]) {
+    fn hear(&mut self, news: &[RunMessage]) {
         let decided = self.world.live.step(news, self.world.now);
-        let mut loaded = Live::new(self.world.dag.clone(), self.world.committed.clone());
+        let mut loaded = RunPlanner::new(self.world.dag.clone(), self.world.committed.clone());
         let again = loaded.step(news, self.world.now);
         assert_eq!(format!("{decided:?}"), format!("{again:?}"));
         self.world.take(decided);
@@ -142,10 +142,10 @@ impl Chaos {
 
     fn order(&mut self) {
         let order = match self.draw.below(40) {
-            0 => Order::Cancel { actor: ActorId::from("bob"), note: None, compensate: false },
-            1 | 2 => Order::Cancel { actor: ActorId::from("bob"), note: None, compensate: true },
-            3..=15 => Order::Pause,
-            _ => Order::Resume,
+            0 => RunCommand::Cancel { actor: ActorId::from("bob"), note: None, compensate: false },
+            1 | 2 => RunCommand::Cancel { actor: ActorId::from("bob"), note: None, compensate: true },
+            3..=15 => RunCommand::Pause,
+            _ => RunCommand::Resume,
         };
         let before = self.world.committed.clone();
         if self.world.order(order).is_err() {
@@ -157,8 +157,8 @@ impl Chaos {
         let stuck = |row: &NodeRun| row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Stuck);
         let keys: Vec<_> = self.world.committed.nodes.iter().filter(|(_, row)| stuck(row)).map(|(key, _)| *key).collect();
         let Some(key) = self.draw.pick(&keys).copied() else { return };
-        let resolve = Order::Resolve { key, actor: ActorId::from("bob") };
-        self.world.order(if self.draw.percent(50) { resolve } else { Order::Retry { key } }).unwrap();
+        let resolve = RunCommand::Resolve { key, actor: ActorId::from("bob") };
+        self.world.order(if self.draw.percent(50) { resolve } else { RunCommand::Retry { key } }).unwrap();
     }
 
     fn lose(&mut self) {
@@ -171,7 +171,7 @@ impl Chaos {
     fn rerun(&mut self) {
         let nodes = self.world.dag.nodes.len();
         let from = vec![self.draw.below(nodes) as NodeIx];
-        let _ = self.world.order(Order::Rerun { from, params: Map::new(), fresh: false });
+        let _ = self.world.order(RunCommand::Rerun { from, params: Map::new(), fresh: false });
     }
 
     /// Everything that happened is heard of, and everything under way ends.
@@ -205,7 +205,7 @@ impl Chaos {
         let Some(undo) = &node.compensation else { return false };
         let has_own_work = node.for_each.is_none() || key.item.is_some();
         let began = row.job.is_some() || row.child.is_some();
-        let waited = matches!(node.work, Work::Delay(_)) && row.state == NodeState::Succeeded;
+        let waited = matches!(node.work, NodeWork::Delay(_)) && row.state == NodeState::Succeeded;
         has_own_work && (waited || self.world.was_done(row) || began && undo.undo_on_failure)
     }
 }
@@ -264,7 +264,7 @@ proptest! {
 #[test]
 fn a_run_loaded_after_any_commit_ends_the_same() {
     for seed in 0..20 {
-        let mut log: Vec<(Run, Vec<News>)> = Vec::new();
+        let mut log: Vec<(Run, Vec<RunMessage>)> = Vec::new();
         let mut world = World::begin(graph(&mut Draw::of(seed), 20, Flavour::OnlyJobs));
         while let Some(id) = world.open_jobs().first().cloned() {
             let end = ENDS[(seed as usize + world.jobs.len()) % ENDS.len()];
@@ -272,9 +272,9 @@ fn a_run_loaded_after_any_commit_ends_the_same() {
             world.end_job(&id, end);
         }
         for prefix in 0..log.len() {
-            let mut live = Live::new(world.dag.clone(), log[prefix].0.clone());
+            let mut live = RunPlanner::new(world.dag.clone(), log[prefix].0.clone());
             for (_, news) in &log[prefix..] {
-                let _: Option<Next> = live.step(news, world.now);
+                let _: Option<RunTransition> = live.step(news, world.now);
             }
             assert_eq!(live.run, world.committed, "from commit {prefix}");
         }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::super::MinSuccess;
 use super::*;
-use crate::request::Gate;
+use crate::request::ApprovalGate;
 use crate::verdict::ApprovalTerms;
 
 /// Enough randomness for a test; the same for the same seed.
@@ -63,10 +63,10 @@ fn node(draw: &mut Draw, at: usize, flavour: Flavour) -> Node {
     }
     node.read = draw.percent(50);
     node = match draw.below(10) {
-        0 => Node { work: Work::Delay(Delay::For { millis: draw.below(3_000) as u64 }), ..node },
+        0 => Node { work: NodeWork::Delay(Delay::For { millis: draw.below(3_000) as u64 }), ..node },
         1 => {
-            let gate = Gate { reason: "go?".into(), terms: ApprovalTerms::default(), only: true };
-            Node { work: Work::Approval(gate), ..node }
+            let gate = ApprovalGate { reason: "go?".into(), terms: ApprovalTerms::default(), only: true };
+            Node { work: NodeWork::Approval(gate), ..node }
         }
         2 => Node { work: sub_dag("", &[]).work, ..node },
         3 | 4 => many(draw, node),

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use std::time::Duration;
 
-use super::super::super::{Closing, DEPTH_MAX, DagRef, NodeKey, Parent};
+use super::super::super::{Closing, DEPTH_MAX, DagRef, NodeKey, RunParent};
 use super::super::{APPROVAL_TOPIC, Awaited};
 use super::*;
 use crate::job::{Failure, JobState, Reason};
-use crate::request::Gate;
+use crate::request::ApprovalGate;
 use crate::verdict::ApprovalTerms;
 
 #[test]
@@ -37,7 +37,7 @@ fn what_was_ready_before_a_crash_starts_after_it() {
 
 #[test]
 fn delays_and_questions_to_people_take_no_room() {
-    let question = Work::Approval(Gate { reason: "go?".into(), terms: ApprovalTerms::default(), only: false });
+    let question = NodeWork::Approval(ApprovalGate { reason: "go?".into(), terms: ApprovalTerms::default(), only: false });
     let mut nodes =
         dag(vec![delay("wait", &[], 50), Node { work: question, ..job("ask", &[]) }, job("a", &[]), job("b", &[])]);
     nodes.max_parallelism = Some(1);
@@ -79,7 +79,7 @@ fn a_delay_that_began_by_a_wrong_clock_is_counted_from_now() {
 #[test]
 fn a_delay_until_a_time_takes_moments_and_refuses_the_rest() {
     let until = |value: serde_json::Value| {
-        let work = Work::Delay(Delay::Until(Template::constant(value)));
+        let work = NodeWork::Delay(Delay::Until(Template::constant(value)));
         begin(vec![Node { work, ..job("wait", &[]) }])
     };
     let at = |world: &World| world.row("wait").wakes_at.map(crate::time::Timestamp::as_millis);
@@ -105,12 +105,12 @@ fn a_condition_that_is_false_skips_and_one_that_is_nonsense_fails() {
 #[test]
 fn a_request_that_is_not_valid_fails_its_node() {
     let mut node = job("a", &[]).on_fail(OnFail::Continue);
-    if let Work::Job(template) = &mut node.work {
+    if let NodeWork::Job(template) = &mut node.work {
         template.payload = Template::constant(json!("x".repeat(crate::limits::PAYLOAD_BYTES_MAX)));
         template.labels.insert("deep".into(), Template::constant(json!(7)));
     }
     let mut wrong = node.clone();
-    if let Work::Job(template) = &mut wrong.work {
+    if let NodeWork::Job(template) = &mut wrong.work {
         template.labels.insert("deep".into(), Template::constant(json!({})));
     }
     wrong.name = "b".into();
@@ -149,7 +149,7 @@ fn a_run_inside_of_a_run_that_fails_fails_its_node() {
 
 #[test]
 fn runs_do_not_nest_without_end() {
-    let parent = Parent { run: "run-0".into(), node: 0, item: None, depth: DEPTH_MAX };
+    let parent = RunParent { run: "run-0".into(), node: 0, item: None, depth: DEPTH_MAX };
     let of = DagRef { name: "test".into(), version: 1 };
     let caller = crate::request::Caller::new("acme", "ann");
     let dag = std::sync::Arc::new(dag(vec![sub_dag("sub", &[])]));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::super::{NodeKey, UndoState};
-use super::super::{Order, Refusal};
+use super::super::{OrderRefusal, RunCommand};
 use super::*;
 use crate::ids::ActorId;
 use crate::job::{JobState, Reason};
@@ -119,13 +119,13 @@ fn an_undo_that_fails_is_stuck_until_somebody_resolves_it() {
         assert_eq!(world.run_state(), RunState::CompensationStuck);
         assert_eq!(world.undo_state("flight"), None);
         let key = world.key("hotel");
-        world.order(Order::Resolve { key, actor: ActorId::from("bob") }).unwrap();
+        world.order(RunCommand::Resolve { key, actor: ActorId::from("bob") }).unwrap();
         assert_eq!(world.row("hotel").undo.as_ref().unwrap().resolved_by, Some(ActorId::from("bob")));
         assert_eq!(world.run_state(), RunState::Compensating);
         world.end_undo("flight", JobState::Succeeded);
         assert_eq!(world.run_state(), RunState::Compensated);
-        let again = world.order(Order::Resolve { key, actor: ActorId::from("bob") });
-        assert_eq!(again, Err(Refusal::NotStuck));
+        let again = world.order(RunCommand::Resolve { key, actor: ActorId::from("bob") });
+        assert_eq!(again, Err(OrderRefusal::NotStuck));
     }
 }
 
@@ -135,7 +135,7 @@ fn an_undo_that_is_stuck_can_be_tried_again() {
     world.fail("pay");
     let first = world.row("hotel").undo.as_ref().unwrap().job.clone();
     world.end_undo("hotel", JobState::Failed);
-    world.order(Order::Retry { key: world.key("hotel") }).unwrap();
+    world.order(RunCommand::Retry { key: world.key("hotel") }).unwrap();
     let second = world.row("hotel").undo.as_ref().unwrap().job.clone();
     assert_ne!(first, second);
     assert_eq!(world.run_state(), RunState::Compensating);
@@ -193,6 +193,23 @@ fn an_undo_that_cannot_be_made_is_stuck() {
     assert!(failure.message.contains("labels"), "{}", failure.message);
 }
 
+/// Stored before whole numbers had to lie within 2^53: its work was done with this very number.
+#[test]
+fn an_undo_reads_a_number_that_was_stored_before_the_rule_as_it_was_written() {
+    let text = r#"version: 1
+dag: old
+nodes:
+  a: {topic: job.noop, compensation: {topic: undo, payload: {id: "${nodes.a.output.id}", size: "${nodes.a.output.size}"}}}
+  b: {needs: [a], topic: job.noop, on_fail: compensate}
+"#;
+    let mut world = World::begin(Dag::load("old.yaml", text).unwrap());
+    world.end_with("a", r#"{"id":9007199254740993,"size":18446744073709551615}"#);
+    world.fail("b");
+    assert_eq!(world.run_state(), RunState::Compensating);
+    let undo = &world.jobs[&world.row("a").undo.as_ref().unwrap().job];
+    assert_eq!(undo.request.payload.as_str(), r#"{"id":9007199254740993,"size":18446744073709551615}"#);
+}
+
 #[test]
 fn every_item_that_completed_is_undone_before_what_came_before() {
     let nodes =
@@ -247,7 +264,7 @@ fn a_node_that_took_over_what_was_done_before_is_passed_over_by_the_undoing() {
     let mut world = begin(nodes);
     world.succeed("a");
     let mut told = world.news_of("b", JobState::Succeeded);
-    if let super::super::News::Job { memo_of, .. } = &mut told {
+    if let super::super::RunMessage::Job { memo_of, .. } = &mut told {
         *memo_of = Some("run-0.1~0".into());
     }
     world.hear(std::slice::from_ref(&told));

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::super::{Dag, DagRef, NodeKey, NodeRun, NodeState, Run, RunHead, RunState, UndoState};
-use super::super::tally::Tally;
+use super::super::tally::RunTally;
 use super::super::undo::UndoPlan;
-use super::super::{Awaited, Live, News, Next, Order, Refusal, Start, SubRun, begin};
+use super::super::{Awaited, OrderRefusal, RunCommand, RunMessage, RunPlanner, RunTransition, Start, SubRun, begin};
 use crate::ids::{ActorId, JobId, RunId};
 use crate::job::{Failure, JobState, Reason};
 use crate::request::{Caller, JobRequest, Json, RunRef};
@@ -17,14 +17,14 @@ use crate::time::Timestamp;
 
 pub(super) struct World {
     pub(super) dag: Arc<Dag>,
-    pub(super) live: Live,
+    pub(super) live: RunPlanner,
     pub(super) committed: Run,
     pub(super) jobs: BTreeMap<JobId, Ordered>,
     pub(super) runs: BTreeMap<RunId, SubRun>,
     pub(super) stopped: BTreeSet<JobId>,
     pub(super) stopped_runs: BTreeSet<RunId>,
     pub(super) now: Timestamp,
-    pub(super) last: Next,
+    pub(super) last: RunTransition,
     /// Whether everything is checked after every commit, which costs as much as the run is large.
     careful: bool,
 }
@@ -40,9 +40,9 @@ pub(super) struct Ordered {
 
 impl Ordered {
     /// How it ended, and that it was done if it was.
-    pub(super) fn news(&self) -> Vec<News> {
+    pub(super) fn news(&self) -> Vec<RunMessage> {
         let part = self.request.run.clone().unwrap();
-        let late = self.late.then(|| News::Late { part, output: Some(Json::trusted("1")) });
+        let late = self.late.then(|| RunMessage::Late { part, output: Some(Json::trusted("1")) });
         self.end.into_iter().map(|state| news(&self.request, state)).chain(late).collect()
     }
 }
@@ -82,7 +82,7 @@ impl World {
     }
 
     /// What a Store does with a decision, and what the engine does after it.
-    pub(super) fn commit(&mut self, next: Next) {
+    pub(super) fn commit(&mut self, next: RunTransition) {
         assert_eq!(next.head.version, self.committed.head.version + 1);
         for (key, row) in &next.nodes {
             check_change(self.committed.nodes.get(key), row);
@@ -151,7 +151,7 @@ impl World {
     fn check_limits(&self) {
         let rows = &self.committed.nodes;
         let counted = |key: &NodeKey, row: &NodeRun| {
-            let work = !matches!(self.dag.node(key.node).work, super::Work::Approval(_));
+            let work = !matches!(self.dag.node(key.node).work, super::NodeWork::Approval(_));
             let forward = work && row.state == NodeState::Running && (row.job.is_some() || row.child.is_some());
             usize::from(forward) + usize::from(row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Running))
         };
@@ -169,9 +169,9 @@ impl World {
     /// what is kept in memory is what the rows say, and the sweep finds nothing that a step has left.
     pub(super) fn check(&self) {
         assert_eq!(self.live.run, self.committed);
-        let mut fresh = Live::new(self.dag.clone(), self.committed.clone());
+        let mut fresh = RunPlanner::new(self.dag.clone(), self.committed.clone());
         assert_eq!(self.live.tally, fresh.tally);
-        assert_eq!(self.live.tally, Tally::of(&self.dag, &self.committed.nodes));
+        assert_eq!(self.live.tally, RunTally::of(&self.dag, &self.committed.nodes));
         if let Some(plan) = &self.live.undo {
             assert_eq!(*plan, UndoPlan::of(&self.dag, &self.committed.nodes));
         }
@@ -182,7 +182,7 @@ impl World {
     }
 
     /// Commits, and goes on while there is more to start at once.
-    pub(super) fn take(&mut self, next: Option<Next>) {
+    pub(super) fn take(&mut self, next: Option<RunTransition>) {
         let Some(next) = next else { return };
         self.commit(next);
         self.settle();
@@ -198,13 +198,13 @@ impl World {
         }
     }
 
-    pub(super) fn hear(&mut self, news: &[News]) {
+    pub(super) fn hear(&mut self, news: &[RunMessage]) {
         let next = self.live.step(news, self.now);
         self.take(next);
     }
 
     pub(super) fn crash(&mut self) {
-        self.live = Live::new(self.dag.clone(), self.committed.clone());
+        self.live = RunPlanner::new(self.dag.clone(), self.committed.clone());
     }
 
     pub(super) fn wait(&mut self, millis: u64) {
@@ -212,14 +212,14 @@ impl World {
         self.hear(&[]);
     }
 
-    pub(super) fn order(&mut self, order: Order) -> Result<(), Refusal> {
+    pub(super) fn order(&mut self, order: RunCommand) -> Result<(), OrderRefusal> {
         let next = self.live.order(order, self.now)?;
         self.take(next);
         Ok(())
     }
 
-    pub(super) fn cancel(&mut self, compensate: bool) -> Result<(), Refusal> {
-        self.order(Order::Cancel { actor: ActorId::from("bob"), note: None, compensate })
+    pub(super) fn cancel(&mut self, compensate: bool) -> Result<(), OrderRefusal> {
+        self.order(RunCommand::Cancel { actor: ActorId::from("bob"), note: None, compensate })
     }
 
     pub(super) fn key(&self, name: &str) -> NodeKey {
@@ -242,11 +242,11 @@ impl World {
         self.row(name).undo.as_ref().map(|undo| undo.state)
     }
 
-    pub(super) fn news_of(&self, name: &str, state: JobState) -> News {
+    pub(super) fn news_of(&self, name: &str, state: JobState) -> RunMessage {
         self.news_at(self.key(name), state)
     }
 
-    pub(super) fn news_at(&self, key: NodeKey, state: JobState) -> News {
+    pub(super) fn news_at(&self, key: NodeKey, state: JobState) -> RunMessage {
         let row = &self.committed.nodes[&key];
         news(&self.jobs[row.job.as_ref().unwrap()].request, state)
     }
@@ -291,7 +291,7 @@ impl World {
 
     pub(super) fn end_with(&mut self, name: &str, output: &str) {
         let mut told = self.news_of(name, JobState::Succeeded);
-        if let News::Job { output: kept, .. } = &mut told {
+        if let RunMessage::Job { output: kept, .. } = &mut told {
             *kept = Some(Json::trusted(output));
         }
         self.hear(&[told]);
@@ -307,10 +307,10 @@ impl World {
         self.hear(&[told]);
     }
 
-    pub(super) fn run_news(&self, child: &RunId, state: RunState) -> News {
+    pub(super) fn run_news(&self, child: &RunId, state: RunState) -> RunMessage {
         let sub = &self.runs[child];
         let head = RunHead { id: child.clone(), state, parent: Some(sub.parent.clone()), ..self.committed.head.clone() };
-        News::Run(Box::new(RunHead { tainted: false, failure: None, output: None, ..head }))
+        RunMessage::Run(Box::new(RunHead { tainted: false, failure: None, output: None, ..head }))
     }
 
     /// Ends everything that is under way, until the run is over: what was told to stop is cancelled, the rest succeeds.
@@ -318,7 +318,7 @@ impl World {
         while !self.run_state().is_over() {
             let version = self.committed.head.version;
             if self.committed.head.paused {
-                self.order(Order::Resume).unwrap();
+                self.order(RunCommand::Resume).unwrap();
             }
             self.resolve_stuck();
             match self.live.waits().first() {
@@ -342,7 +342,7 @@ impl World {
     fn resolve_stuck(&mut self) {
         let is_stuck = |row: &NodeRun| row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Stuck);
         while let Some(key) = self.committed.nodes.iter().find(|(_, row)| is_stuck(row)).map(|(key, _)| *key) {
-            self.order(Order::Resolve { key, actor: ActorId::from("bob") }).unwrap();
+            self.order(RunCommand::Resolve { key, actor: ActorId::from("bob") }).unwrap();
         }
     }
 
@@ -352,11 +352,11 @@ impl World {
     }
 }
 
-pub(super) fn news(request: &JobRequest, state: JobState) -> News {
+pub(super) fn news(request: &JobRequest, state: JobState) -> RunMessage {
     let part: RunRef = request.run.clone().unwrap();
     let failure = (state != JobState::Succeeded).then(|| Failure::new(Reason::Failed, "it broke"));
     let output = (state == JobState::Succeeded).then(|| Json::trusted("1"));
-    News::Job { part, state, output, failure, memo_of: None, leaving: Vec::new() }
+    RunMessage::Job { part, state, output, failure, memo_of: None, leaving: Vec::new() }
 }
 
 /// What runs is never skipped, and what is over changes only in the ways that news may still change it.

@@ -5,8 +5,8 @@ mod world;
 
 use std::time::Duration;
 
-use super::{Entry, IDLE, UNREADABLE_TOPIC};
-use crate::dag::plan::{Order, Refusal};
+use super::{IDLE, SagaEntry, UNREADABLE_TOPIC};
+use crate::dag::plan::{OrderRefusal, RunCommand};
 use crate::dag::{NodeState, RunState, UndoState};
 use crate::ids::ActorId;
 use crate::job::{JobState, Reason};
@@ -14,8 +14,8 @@ use crate::lane::Priority;
 use crate::request::Json;
 use world::{UNDO, World, plain_job};
 
-fn rollback() -> Order {
-    Order::Cancel { actor: ActorId::from("bob"), note: None, compensate: true }
+fn rollback() -> RunCommand {
+    RunCommand::Cancel { actor: ActorId::from("bob"), note: None, compensate: true }
 }
 
 #[test]
@@ -221,12 +221,12 @@ fn an_undo_that_fails_or_must_be_approved_is_stuck_until_somebody_resolves_it() 
     world.end_undo("b", JobState::Denied);
     assert_eq!((world.state(), world.undo_state("b")), (RunState::CompensationStuck, Some(UndoState::Stuck)));
     let first = world.undo_job("b").job_id.clone();
-    world.obey(Order::Retry { key: world.key("b") }).unwrap();
+    world.obey(RunCommand::Retry { key: world.key("b") }).unwrap();
     assert_eq!(world.stopped, [first.as_str()], "nobody has to answer for it any more");
     assert_ne!(world.undo_job("b").job_id, first, "another try is another job");
     world.end_undo("b", JobState::Failed);
     assert!(world.open_undos().is_empty(), "what came before waits");
-    world.obey(Order::Resolve { key: world.key("b"), actor: ActorId::from("bob") }).unwrap();
+    world.obey(RunCommand::Resolve { key: world.key("b"), actor: ActorId::from("bob") }).unwrap();
     world.end_undo("a", JobState::Succeeded);
     assert_eq!(world.state(), RunState::Compensated);
 }
@@ -242,7 +242,7 @@ fn an_entry_that_cannot_be_read_leaves_a_dead_letter_and_people_go_on() {
     assert_eq!((failure.reason, request.topic.as_str()), (Reason::SagaUnmarshalFailed, UNREADABLE_TOPIC));
     assert!(request.payload.as_str().contains("the future"), "people can see what was to be done");
     assert_eq!(world.state(), RunState::CompensationStuck);
-    world.obey(Order::Resolve { key: world.key("a"), actor: ActorId::from("bob") }).unwrap();
+    world.obey(RunCommand::Resolve { key: world.key("a"), actor: ActorId::from("bob") }).unwrap();
     assert_eq!(world.state(), RunState::Compensated);
 }
 
@@ -278,13 +278,13 @@ fn each_life_of_a_job_is_undone() {
 fn a_saga_has_no_plan_to_pause_or_to_run_again() {
     let mut world = World::default();
     world.submit("a", None);
-    assert_eq!(world.obey(Order::Pause).unwrap_err(), Refusal::NoPlan);
-    assert_eq!(world.obey(Order::Resume).unwrap_err(), Refusal::NoPlan);
-    world.obey(Order::Cancel { actor: ActorId::from("bob"), note: None, compensate: false }).unwrap();
+    assert_eq!(world.obey(RunCommand::Pause).unwrap_err(), OrderRefusal::NoPlan);
+    assert_eq!(world.obey(RunCommand::Resume).unwrap_err(), OrderRefusal::NoPlan);
+    world.obey(RunCommand::Cancel { actor: ActorId::from("bob"), note: None, compensate: false }).unwrap();
     assert_eq!(world.stopped, ["a"]);
     world.end("a", JobState::Cancelled, None);
     assert_eq!((world.state(), world.row("a").state), (RunState::Canceled, NodeState::Canceled));
-    assert!(matches!(world.obey(rollback()), Err(Refusal::Over(_))));
+    assert!(matches!(world.obey(rollback()), Err(OrderRefusal::Over(_))));
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn an_entry_reads_what_it_wrote() {
     world.submit("a", Some(UNDO));
     world.end("a", JobState::Succeeded, None);
     let text = world.row("a").entry.clone().unwrap();
-    let entry: Entry = serde_json::from_str(text.as_str()).unwrap();
+    let entry: SagaEntry = serde_json::from_str(text.as_str()).unwrap();
     assert_eq!(serde_json::to_string(&entry).unwrap(), text.as_str());
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::dag::plan::{News, Next, Order, Refusal};
+use crate::dag::plan::{OrderRefusal, RunCommand, RunMessage, RunTransition};
 use crate::dag::saga::Saga;
 use crate::dag::{NodeKey, NodeRun, Run, RunState, UndoState};
 use crate::ids::{AttemptToken, JobId};
@@ -114,8 +114,8 @@ impl World {
         self.tell(id);
     }
 
-    pub(super) fn news_of(&self, id: &str) -> News {
-        News::Plain(Box::new(self.jobs[id].clone()))
+    pub(super) fn news_of(&self, id: &str) -> RunMessage {
+        RunMessage::Plain(Box::new(self.jobs[id].clone()))
     }
 
     pub(super) fn tell(&mut self, id: &str) {
@@ -123,9 +123,9 @@ impl World {
     }
 
     /// Whoever loads the saga decides the same.
-    pub(super) fn hear(&mut self, news: &[News]) {
+    pub(super) fn hear(&mut self, news: &[RunMessage]) {
         let now = self.now;
-        let first = news.iter().find_map(|news| if let News::Plain(job) = news { Some(job) } else { None });
+        let first = news.iter().find_map(|news| if let RunMessage::Plain(job) = news { Some(job) } else { None });
         if self.saga.is_none() {
             self.saga = first.map(|job| Saga::begin(&job.request, now));
         }
@@ -136,7 +136,7 @@ impl World {
         self.commit(next);
     }
 
-    pub(super) fn commit(&mut self, next: Option<Next>) {
+    pub(super) fn commit(&mut self, next: Option<RunTransition>) {
         let Some(next) = next else { return };
         let committed = self.committed.get_or_insert_with(|| {
             let mut head = next.head.clone();
@@ -173,10 +173,10 @@ impl World {
         open.2 = state.is_terminal();
         let part = open.1.run.clone().unwrap();
         let failure = (!matches!(state, JobState::Succeeded)).then(|| Failure::new(Reason::Failed, "boom"));
-        self.hear(&[News::Job { part, state, output: None, failure, memo_of: None, leaving: Vec::new() }]);
+        self.hear(&[RunMessage::Job { part, state, output: None, failure, memo_of: None, leaving: Vec::new() }]);
     }
 
-    pub(super) fn obey(&mut self, order: Order) -> Result<(), Refusal> {
+    pub(super) fn obey(&mut self, order: RunCommand) -> Result<(), OrderRefusal> {
         let now = self.now;
         let next = self.saga.as_mut().unwrap().order(order, now)?;
         self.commit(next);
