@@ -23,6 +23,10 @@ impl Default for Roles {
     }
 }
 
+/// A process that takes what is left to it says so within milliseconds. One that is silent for this long may be dead or cut off, or
+/// chose another worker.
+pub(crate) const HANDOVER_WAIT: Duration = Duration::from_millis(500);
+
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub limits: Limits,
@@ -38,6 +42,9 @@ pub struct Settings {
     pub lost_after: Duration,
     /// Maximum time that Store failures may postpone lost-worker detection while this edge's own lease is renewed.
     pub defer_max: Duration,
+    /// How long a job is left to the process of the worker chosen for it. If that process claims nothing in this time, the job goes to
+    /// another worker.
+    pub handover_wait: Duration,
     /// How often sessions and running attempts are looked over.
     pub reap_every: Duration,
     /// How much later than the worker the server enforces an attempt's timeout.
@@ -115,6 +122,7 @@ impl Default for Settings {
             beat_every: Duration::from_secs(3),
             lost_after: Duration::from_secs(10),
             defer_max: Duration::from_secs(180),
+            handover_wait: HANDOVER_WAIT,
             reap_every: Duration::from_secs(2),
             timeout_grace: Duration::from_secs(1),
             due_every: Duration::from_millis(500),

@@ -21,10 +21,6 @@ use tokio::time::Instant;
 use super::Edge;
 use super::sessions::{EdgeSession, EdgeState};
 
-/// A process that takes what is left to it says so at once. One that is silent for this long may be dead or cut off, or thinks
-/// that another should have it.
-pub(super) const LEFT_FOR: Duration = Duration::from_millis(500);
-
 /// A worker that is attached to another process, by its row in the Store.
 pub(super) struct RemoteWorker {
     profile: Arc<WorkerProfile>,
@@ -34,7 +30,7 @@ pub(super) struct RemoteWorker {
 }
 
 /// A worker whose process speaks, and claims nothing of what is left to it, is left something again after this time. What waits loses
-/// [`LEFT_FOR`] if it still does not.
+/// [`Settings::handover_wait`](crate::Settings::handover_wait) if it still does not.
 const LEFT_AGAIN: Duration = Duration::from_secs(30);
 
 /// Waiting jobs that are left to a worker of another process.
@@ -48,8 +44,9 @@ pub(super) struct LeftTo {
 }
 
 /// What is left to other processes, and which of them let it lie.
-#[derive(Default)]
 pub(super) struct LeftOver {
+    /// How long a process has to claim what is left to it.
+    wait: Duration,
     to: BTreeMap<SessionId, LeftTo>,
     round: u64,
     /// When each process last said anything.
@@ -58,9 +55,15 @@ pub(super) struct LeftOver {
     silent: BTreeSet<EdgeId>,
 }
 
+impl LeftOver {
+    pub(super) fn new(wait: Duration) -> Self {
+        Self { wait, to: BTreeMap::new(), round: 0, heard: BTreeMap::new(), silent: BTreeSet::new() }
+    }
+}
+
 impl LeftTo {
-    fn is_overdue(&self) -> bool {
-        self.since.elapsed() >= LEFT_FOR
+    fn is_overdue(&self, wait: Duration) -> bool {
+        self.since.elapsed() >= wait
     }
 
     /// Whether nothing is held against its worker any more. That a process speaks says that it lives, not that it claims; an older
@@ -206,14 +209,14 @@ impl Edge {
 
     /// What an earlier round left to others and this one did not was taken, or no longer waits: their silence means nothing.
     pub(crate) fn end_round(&self) {
-        let LeftOver { to, round, .. } = &mut self.state.lock().left;
-        to.retain(|_, left| left.round == *round || left.is_overdue());
+        let LeftOver { to, round, wait, .. } = &mut self.state.lock().left;
+        to.retain(|_, left| left.round == *round || left.is_overdue(*wait));
     }
 
     /// When jobs that are left to others were left for long enough.
     pub(super) fn left_until(&self) -> Option<Instant> {
         let state = self.state.lock();
-        let until = state.left.to.values().map(|left| left.since + LEFT_FOR);
+        let until = state.left.to.values().map(|left| left.since + state.left.wait);
         until.filter(|until| *until > Instant::now()).min()
     }
 
@@ -312,7 +315,7 @@ impl EdgeState {
     /// Nothing more is left to workers whose processes did not say that they claimed any of it since something was. A process that said nothing
     /// at all since then may be dead: nothing more is left to any of its workers, or each of them would cost another wait.
     pub(super) fn doubt_the_silent(&mut self) {
-        let overdue = self.left.to.iter().filter(|(_, left)| left.is_overdue());
+        let overdue = self.left.to.iter().filter(|(_, left)| left.is_overdue(self.left.wait));
         let overdue: Vec<_> = overdue.map(|(id, left)| (id.clone(), left.since)).collect();
         for (id, since) in overdue {
             let edge = self.elsewhere.get(&id).map(|stranger| stranger.edge.clone());
@@ -341,7 +344,8 @@ impl EdgeState {
     /// Tells the roster what is known of a worker elsewhere. One that is attached here speaks for itself.
     fn touch_stranger(&mut self, id: &SessionId) {
         let Some(stranger) = self.elsewhere.get(id).filter(|_| !self.sessions.contains_key(id)) else { return };
-        let doubted = self.left.to.get(id).is_some_and(LeftTo::is_overdue) || self.left.silent.contains(&stranger.edge);
+        let doubted = self.left.to.get(id).is_some_and(|left| left.is_overdue(self.left.wait))
+            || self.left.silent.contains(&stranger.edge);
         let now = stranger.candidate(self.seen_of(id, stranger).map(|seen| &seen.sighting), doubted);
         match self.roster.get(id) {
             Some(known) if *known == now => {}
@@ -407,12 +411,13 @@ mod tests {
 
     use super::super::seats::Want;
     use super::*;
+    use crate::settings::HANDOVER_WAIT;
 
     /// An edge without workers of its own, and workers of a direct pool at other edges.
     fn edge(others: &[(&str, &str)]) -> Edge {
         let pools = Pools::load("pools.yaml", "topics: {t: d}\npools: {d: {dispatch: direct}}\n").expect("valid");
         let routing = Routing::new(Arc::new(pools), PoolStates::default());
-        let edge = Edge::new("here".into(), Arc::new(routing), true);
+        let edge = Edge::new("here".into(), Arc::new(routing), HANDOVER_WAIT, true);
         edge.meet(others.iter().map(|(session, at)| row(session, at)));
         for (session, _) in others {
             say(&edge, session);
@@ -476,7 +481,7 @@ mod tests {
     async fn a_silent_process_is_left_nothing_for_any_of_its_workers_until_it_is_heard() {
         let edge = edge(&[("a1", "a"), ("a2", "a"), ("b1", "b")]);
         assert_eq!(round(&edge, 12), 0, "all of it is left to others");
-        advance(LEFT_FOR).await;
+        advance(HANDOVER_WAIT).await;
         say(&edge, "b1");
         assert_eq!(round(&edge, 12), 8, "a said nothing, b did");
         say(&edge, "a2");
@@ -489,7 +494,7 @@ mod tests {
     async fn a_process_that_speaks_and_claims_nothing_is_left_nothing_until_it_claims() {
         let edge = edge(&[("a1", "a")]);
         assert_eq!(round(&edge, 4), 0, "all of it is left to it");
-        advance(LEFT_FOR).await;
+        advance(HANDOVER_WAIT).await;
         for _ in 0..20 {
             say_claimed(&edge, "a1", 0);
             assert_eq!(round(&edge, 4), 4, "its beat is no claim");
@@ -497,7 +502,7 @@ mod tests {
         }
         say_claimed(&edge, "a1", 1);
         assert_eq!(round(&edge, 4), 0, "it claimed something");
-        advance(LEFT_FOR).await;
+        advance(HANDOVER_WAIT).await;
         say_claimed(&edge, "a1", 0);
         assert_eq!(round(&edge, 4), 4);
         advance(LEFT_AGAIN).await;
@@ -511,7 +516,7 @@ mod tests {
         assert_eq!(round(&edge, 1), 0);
         // It was cancelled.
         assert_eq!(round(&edge, 0), 0);
-        advance(LEFT_FOR * 2).await;
+        advance(HANDOVER_WAIT * 2).await;
         assert_eq!(round(&edge, 1), 0, "the next one is left to it all the same");
     }
 }

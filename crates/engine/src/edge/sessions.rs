@@ -189,7 +189,7 @@ pub(super) enum Reservation {
 }
 
 impl Edge {
-    pub(crate) fn new(id: EdgeId, routing: Arc<Routing>, has_neighbours: bool) -> Self {
+    pub(crate) fn new(id: EdgeId, routing: Arc<Routing>, handover_wait: Duration, has_neighbours: bool) -> Self {
         let told = Arc::new(Notify::new());
         let state = EdgeState {
             id,
@@ -198,7 +198,7 @@ impl Edge {
             roster: Roster::new(routing),
             elsewhere: BTreeMap::new(),
             seen: BTreeMap::new(),
-            left: LeftOver::default(),
+            left: LeftOver::new(handover_wait),
             has_neighbours,
             news: BTreeSet::new(),
             told: told.clone(),

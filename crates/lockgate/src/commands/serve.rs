@@ -123,6 +123,10 @@ pub(crate) struct Serve {
     #[arg(long, default_value = "3m", value_parser = args::duration, value_name = "SPAN")]
     defer_max: Duration,
 
+    /// In a cluster, how long the gateway of the worker that was chosen for a job has to claim it before another worker gets the job
+    #[arg(long, default_value = "500ms", value_parser = args::duration, value_name = "SPAN")]
+    handover_wait: Duration,
+
     /// How long a jump of this machine's clock must stand before it is followed; 0s follows every jump at once
     #[arg(long, default_value = "10m", value_parser = args::duration, value_name = "SPAN")]
     clock_settle: Duration,

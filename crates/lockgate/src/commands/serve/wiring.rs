@@ -290,6 +290,7 @@ impl Serve {
             lost_after: self.lost_after,
             orphan_after: self.orphan_after,
             defer_max: self.defer_max,
+            handover_wait: self.handover_wait,
             loss_rate: self.loss_rate,
             retention: self.retention,
             fail_mode: self.governance.fail_mode(),
