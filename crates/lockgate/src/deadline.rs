@@ -25,6 +25,10 @@ const LONG_FACTOR: u32 = 120;
 /// Calls whose work grows with what is stored, or that are asked to be slow.
 const LONG: [&str; 3] =
     ["/lockgate.v1.Admin/EraseTenant", "/lockgate.v1.Admin/VerifyAudit", "/lockgate.v1.Scheduler/ReplayDeadLetters"];
+/// Beside the deadline of its kind: a request that is asked to be slow says in its extensions how long it will work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExtraTime(pub(crate) Duration);
+
 /// Calls that answer with a stream.
 const STREAMS: [&str; 3] =
     ["/lockgate.v1.Orchestrator/WatchDAGRun", "/lockgate.v1.Scheduler/WatchJob", "/lockgate.v1.Scheduler/WatchJobLogs"];
@@ -65,6 +69,8 @@ impl Service<Request<Body>> for DeadlineChannel {
         let path = request.uri().path();
         let is_stream = STREAMS.contains(&path);
         let within = if LONG.contains(&path) { self.within.saturating_mul(LONG_FACTOR) } else { self.within };
+        let extra = request.extensions().get::<ExtraTime>().map_or(Duration::ZERO, |extra| extra.0);
+        let within = within.saturating_add(extra);
         let answer = self.channel.call(request);
         Box::pin(async move {
             let deadline = Instant::now() + within;
@@ -95,6 +101,26 @@ mod tests {
     use prost_types::FileDescriptorSet;
 
     use super::*;
+
+    /// A server that accepts connections and says nothing. The clock is paused, so the deadline is the next thing that happens.
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_asks_for_extra_time_has_it_beside_the_deadline_of_its_kind() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
+        for (extra, hours) in [(None, 1), (Some(ExtraTime(Duration::from_secs(3_600))), 2)] {
+            let mut channel = DeadlineChannel::new(endpoint.connect_lazy(), Duration::from_secs(30));
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = "/lockgate.v1.Scheduler/ReplayDeadLetters".parse().expect("a path");
+            if let Some(extra) = extra {
+                request.extensions_mut().insert(extra);
+            }
+            let began = Instant::now();
+            std::future::poll_fn(|cx| channel.poll_ready(cx)).await.expect("ready");
+            assert!(channel.call(request).await.is_err());
+            assert_eq!(began.elapsed(), Duration::from_secs(hours * 3_600));
+        }
+    }
 
     #[test]
     fn the_calls_that_are_streams_or_long_are_those_of_the_contract() {

@@ -1,15 +1,21 @@
 //! `lockgate dlq`: jobs that ended badly, and their second chance.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use lockgate_core::lane::Priority;
 use lockgate_proto::v1;
 
 use super::{get, wire_priority};
 use crate::args;
+use crate::deadline::ExtraTime;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell};
 use crate::session::CliSession;
 use crate::view;
+
+/// Most jobs that one call replays, by the contract.
+const REPLAYS_MAX: u32 = 100_000;
 
 /// Look at dead letters and replay them
 #[derive(Args, Debug)]
@@ -177,7 +183,10 @@ impl ShowDeadLetter {
 impl Replay {
     async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let dry_run = self.dry_run;
-        let response = session.client.replay_dead_letters(self.into_request()).await;
+        let extra = self.paced();
+        let mut request = tonic::Request::new(self.into_request());
+        request.extensions_mut().insert(extra);
+        let response = session.client.replay_dead_letters(request).await;
         let replayed = view::Replayed::from(session.answer(response)?);
         let out = session.out;
         if out.is_json() {
@@ -200,6 +209,13 @@ impl Replay {
             out.remark(&format!("for {} there is no room now: `lockgate tenants` shows the quotas", replayed.no_room));
         }
         Ok(Exit::Success)
+    }
+
+    /// How long the server takes at the asked rate, if there are as many dead letters as one call replays.
+    fn paced(&self) -> ExtraTime {
+        let most = if self.limit == 0 { REPLAYS_MAX } else { self.limit };
+        let span = if self.dry_run { None } else { most.checked_div(self.rate) };
+        ExtraTime(Duration::from_secs(span.unwrap_or(0).into()))
     }
 
     fn into_request(self) -> v1::ReplayDeadLettersRequest {
@@ -241,6 +257,15 @@ mod tests {
         assert_eq!((many.rate, many.limit), (5, 9));
         let filter = many.filter.expect("a filter");
         assert_eq!((filter.topic.as_str(), filter.priority()), ("t", v1::Priority::Low));
+    }
+
+    #[test]
+    fn a_paced_replay_is_given_the_time_that_its_pace_takes() {
+        let extra = |words: &[&str]| Line::try_parse_from([&["replay"], words].concat()).unwrap().replay.paced().0;
+        assert_eq!(extra(&["--all", "--rate", "10"]), Duration::from_secs(10_000), "more than the hour of a long call");
+        assert_eq!(extra(&["--all", "--rate", "10", "--limit", "50"]), Duration::from_secs(5));
+        assert_eq!(extra(&["--all"]), Duration::ZERO);
+        assert_eq!(extra(&["--all", "--rate", "1", "--dry-run"]), Duration::ZERO);
     }
 
     #[test]
