@@ -63,7 +63,7 @@ pub struct Considered {
 impl Engine {
     pub async fn why(&self, caller: &Caller, id: &JobId) -> Result<Why, ApiError> {
         let job = self.inner.find(caller, id).await?;
-        let mut why = self.inner.explain(&job).await;
+        let mut why = self.inner.explain(&job, caller.sees_everyone).await;
         if let Some(barrier) = job.barrier() {
             let kin = self.inner.kin(&job).await?.unwrap_or_default();
             let latest = self.inner.name_of(&job, &kin).await?;
@@ -92,7 +92,8 @@ impl Inner {
         Ok(found.map(|child| child.job.request.job_id.clone()))
     }
 
-    async fn explain(&self, job: &Job) -> Why {
+    /// Errors of other servers may name hosts and credentials, so only `with_errors` shows them: to those who see every tenant.
+    async fn explain(&self, job: &Job, with_errors: bool) -> Why {
         let mut why = Why {
             state: job.state(),
             reason: String::new(),
@@ -107,8 +108,8 @@ impl Inner {
         };
         match job.state() {
             JobState::Scheduled if job.life.due_at > self.ports.clock.now() => why.delayed(job, self.ports.clock.now()),
-            JobState::Scheduled => self.explain_waiting(job, &mut why).await,
-            JobState::Pending => self.explain_pending(job, &mut why),
+            JobState::Scheduled => self.explain_waiting(job, with_errors, &mut why).await,
+            JobState::Pending => self.explain_pending(job, with_errors, &mut why),
             JobState::ApprovalRequired => why.asked(job),
             JobState::Running if job.in_output_check() => {
                 why.say("output_check", "The work is done; its result is being checked.", "It ends when the check is done.");
@@ -120,7 +121,7 @@ impl Inner {
         why
     }
 
-    fn explain_pending(&self, job: &Job, why: &mut Why) {
+    fn explain_pending(&self, job: &Job, with_errors: bool, why: &mut Why) {
         why.next_at = Some(job.life.due_at);
         let throttled = job.life.attempt.verdict.as_ref().filter(|verdict| verdict.decision == Decision::Throttle);
         let failing =
@@ -131,7 +132,7 @@ impl Inner {
             }
             (None, Some(breaker)) => {
                 why.next_at = why.next_at.max(breaker.open_until);
-                why.unjudged(&breaker);
+                why.unjudged(&breaker, with_errors);
             }
             (None, None) if self.ports.kernel.ready() => {
                 why.say("waiting_for_verdict", "The safety kernel has not decided yet.", "It is asked again.");
@@ -144,7 +145,7 @@ impl Inner {
         }
     }
 
-    async fn explain_waiting(&self, job: &Job, why: &mut Why) {
+    async fn explain_waiting(&self, job: &Job, with_errors: bool, why: &mut Why) {
         let lane = job.lane();
         let depths = self.ports.lanes.depths(usize::MAX).await;
         why.lane_waiting = depths.iter().flatten().find(|depth| depth.lane == lane).map(|depth| depth.waiting);
@@ -160,7 +161,8 @@ impl Inner {
             return why.say("config_unreadable", summary, next);
         }
         if let Condition::Away(reason) = &*self.lanes.lock() {
-            let summary = format!("The lanes cannot be reached, so nothing can be claimed: {reason}");
+            let error = if with_errors { format!(": {reason}") } else { ".".to_owned() };
+            let summary = format!("The lanes cannot be reached, so nothing can be claimed{error}");
             return why.say("lanes_unavailable", &summary, "It starts when Redis is back; `lockgate doctor` looks at it.");
         }
         match placement.refusal {
@@ -256,10 +258,11 @@ impl Why {
     }
 
     /// The kernel elsewhere does not answer.
-    fn unjudged(&mut self, breaker: &BreakerView) {
+    fn unjudged(&mut self, breaker: &BreakerView, with_errors: bool) {
         let error = breaker.last_error.as_deref().unwrap_or("unreachable for another process");
         let circuit = if breaker.state == BreakerState::Closed { "" } else { " (circuit open)" };
-        let summary = format!("Safety kernel unavailable{circuit}: {error}");
+        let error = if with_errors { format!(": {error}") } else { ".".to_owned() };
+        let summary = format!("Safety kernel unavailable{circuit}{error}");
         let next = "It is judged when the kernel is back; `lockgate breaker` shows when that is tried.";
         self.say("safety_kernel_unavailable", &summary, next);
     }
@@ -342,6 +345,13 @@ impl Why {
     fn waits_for_its_worker(&mut self, job: &Job, now: Timestamp) {
         let until = job.leaving().map(|leaving| leaving.until).max().filter(|until| *until > now);
         let Some(until) = until.filter(|_| job.state().is_terminal()) else { return };
+        if job.leaving().any(|leaving| leaving.scan) {
+            self.reason = "output_check".to_owned();
+            self.summary =
+                format!("{} Its worker finished the work all the same, and the result is being checked.", self.summary);
+            self.next_step = "If its run is rolled back, nothing is undone until the check is done.".into();
+            return;
+        }
         self.next_at = Some(until);
         self.reason = "waiting_for_worker".to_owned();
         self.summary = format!("{} Its worker has not said yet how the attempt went.", self.summary);

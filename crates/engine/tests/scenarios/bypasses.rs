@@ -9,7 +9,7 @@ use lockgate_core::breaker::BreakerState;
 use lockgate_core::job::{JobState, Outcome};
 use lockgate_core::output::{OutputStep, OutputVerdict};
 use lockgate_core::policy::{Explanation, FailMode, InputPolicy, Policy};
-use lockgate_core::request::{JobRequest, Json, NewJob};
+use lockgate_core::request::{Caller, JobRequest, Json, NewJob};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Judgement, Verdict};
 use lockgate_engine::{LocalKernel, Settings, ToWorker};
@@ -80,8 +80,12 @@ impl Kernel for Switched {
     }
 
     fn breakers(&self) -> Vec<BreakerView> {
-        let state = if self.off.load(Ordering::Relaxed) { BreakerState::Open } else { BreakerState::Closed };
-        let (failures, open_until, last_error, sharing) = (0, None, None, Sharing::Alone);
+        let (state, failures, last_error) = if self.off.load(Ordering::Relaxed) {
+            (BreakerState::Open, 3, Some("10.0.0.7:9000: connection refused".into()))
+        } else {
+            (BreakerState::Closed, 0, None)
+        };
+        let (open_until, sharing) = (None, Sharing::Alone);
         vec![BreakerView { name: "input", state, failures, open_until, last_error, sharing }]
     }
 
@@ -129,6 +133,10 @@ async fn fail_closed_nothing_runs_and_nothing_is_lost_until_the_kernel_is_back()
     let bad = stage.submit(job("bad")).await;
     let why = stage.engine.why(&caller(), &good).await.expect("explained");
     assert_eq!(why.reason, "safety_kernel_unavailable");
+    assert_eq!(why.summary, "Safety kernel unavailable (circuit open): 10.0.0.7:9000: connection refused");
+    let of_one_tenant = Caller { sees_everyone: false, ..caller() };
+    let why = stage.engine.why(&of_one_tenant, &good).await.expect("explained");
+    assert_eq!(why.summary, "Safety kernel unavailable (circuit open).", "a tenant learns nothing of our hosts");
     let version = stage.job(&good).await.version;
     tokio::time::sleep(Duration::from_secs(120)).await;
     let waits = stage.job(&good).await;
