@@ -12,6 +12,10 @@ pub use lockgate_contract::limits::{
 /// neither answers nor is closed.
 pub const LETTING_GO: Duration = Duration::from_secs(30);
 
+/// How long a run waits for the scan of a result that came after its attempt had been taken away. The scan is owed by a stored
+/// row, so it ends by itself; the span only has to be longer than any outage of a scanner.
+pub const SCAN_PATIENCE: Duration = Duration::from_millis(SPAN_MS_MAX);
+
 /// Budgets and times of one installation. The defaults are the contract of the requirement documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -54,7 +54,7 @@ fn full_node(long: usize) -> NodeRun {
         entry_no: 7,
         tainted: true,
         late: true,
-        leaving: vec![Leaving { session: "session-1".into(), until: Timestamp::from_millis(99) }],
+        leaving: vec![Leaving { session: "session-1".into(), until: Timestamp::from_millis(99), scan: true }],
     }
 }
 

@@ -1,9 +1,11 @@
 //! One node, or one item of a `for_each` node, in one run.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::NodeIx;
-use crate::ids::{ActorId, JobId, RunId};
+use crate::ids::{ActorId, JobId, RunId, SessionId};
 use crate::job::{Failure, Leaving};
 use crate::request::Json;
 use crate::time::Timestamp;
@@ -123,6 +125,16 @@ impl NodeRun {
     /// When all attempts that were taken from their workers count as over, whatever is heard of them. None if they are.
     pub fn left_by(&self) -> Option<Timestamp> {
         self.leaving.iter().map(|leaving| leaving.until).max()
+    }
+
+    /// Sessions of the workers that may still be at work on attempts of its job.
+    pub fn sessions_leaving(&self) -> impl Iterator<Item = &SessionId> {
+        self.leaving.iter().filter(|leaving| !leaving.scan).map(|leaving| &leaving.session)
+    }
+
+    /// Nothing is under way in closed sessions. A scan goes on without the session that its result came from.
+    pub fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
+        self.leaving.retain(|leaving| leaving.scan || !closed.contains(&leaving.session));
     }
 }
 

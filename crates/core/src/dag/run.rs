@@ -123,10 +123,17 @@ impl RunHead {
         self.closing.is_none() && !self.state.is_over()
     }
 
-    /// until when at the latest this run waits, before it undoes anything, for workers that a node's job was taken from.
+    /// workers that attempts were taken from are waited for by a run that undoes its work, and by one inside another run: as
+    /// soon as that is over, the run around it may undo what it used.
+    pub fn awaits_workers(&self) -> bool {
+        self.closing.is_some_and(|closing| closing.undoes() || self.parent.is_some())
+    }
+
+    /// until when at the latest this run waits, before it undoes anything, for workers that a node's job was taken from. None
+    /// while it waits for a scan: that has no time.
     pub fn waits_for_workers_of(&self, node: &NodeRun) -> Option<Timestamp> {
-        let waits = self.closing.is_some_and(Closing::undoes) && !self.state.is_over();
-        node.left_by().filter(|_| waits)
+        let waits = self.awaits_workers() && !self.state.is_over();
+        node.left_by().filter(|_| waits && node.leaving.iter().all(|leaving| !leaving.scan))
     }
 
     /// G-4: what the run answers, unless it may hold what was quarantined later.

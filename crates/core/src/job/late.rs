@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Env, EventKind, Evidence, Illegal, Job, JobState, Leaving, LostAttempt, OutputCheck, OutputStage, Transition};
 use crate::ids::AttemptToken;
-use crate::limits::LETTING_GO;
+use crate::limits::{LETTING_GO, SCAN_PATIENCE};
 use crate::output::{OutputDecision, OutputStep, OutputVerdict};
 use crate::request::Json;
 use crate::time::Timestamp;
@@ -86,7 +86,9 @@ impl Job {
             transition.keep_late(no, result, step, env);
         }
         // its run hears of a held result after the scan, and must not begin to undo what the work used before.
-        if !transition.job.late_result_is_held() {
+        if transition.job.late_result_is_held() {
+            transition.wait_for_scan(token, env.now);
+        } else {
             transition.note_left(token);
         }
         Ok(transition)
@@ -103,12 +105,24 @@ impl Transition {
         let over = matches!(self.evidence, Evidence::Attached { .. } | Evidence::Closed { .. });
         let life = &mut self.job.life;
         let binding = life.attempt.binding.as_ref().filter(|_| !over);
-        let leaving = binding
-            .map(|binding| Leaving { session: binding.session.clone(), until: binding.timeout_at.max(now) + LETTING_GO });
+        let leaving = binding.map(|binding| Leaving {
+            session: binding.session.clone(),
+            until: binding.timeout_at.max(now) + LETTING_GO,
+            scan: false,
+        });
         if life.taken.len() == TAKEN_MAX {
             life.taken.remove(0);
         }
         life.taken.push(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving });
+    }
+
+    /// This attempt has reported, and the wait for its worker becomes the wait for the scan of its result. A wait whose time is over
+    /// has ended, and its run may be undoing already: it hears of the work after the scan, and undoes that too.
+    fn wait_for_scan(&mut self, token: &AttemptToken, now: Timestamp) {
+        let taken = self.job.life.taken.iter_mut().find(|taken| taken.token == *token);
+        if let Some(leaving) = taken.and_then(|taken| taken.leaving.as_mut()).filter(|leaving| leaving.until > now) {
+            (leaving.scan, leaving.until) = (true, now + SCAN_PATIENCE);
+        }
     }
 
     /// Nothing of this attempt is under way any more.

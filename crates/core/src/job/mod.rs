@@ -165,6 +165,10 @@ pub struct Leaving {
     pub session: SessionId,
     /// From then on it counts as over too: its worker had to stop it by itself.
     pub until: Timestamp,
+    /// The worker reported a success and the output scan holds the result. Only the end of the scan ends this wait: the work was
+    /// done, so neither a closed session nor the time may let its run undo what the work used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scan: bool,
 }
 
 /// What has been spent. Each budget is separate: a user's retries are not the platform's to spend.

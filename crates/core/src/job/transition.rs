@@ -103,7 +103,8 @@ impl Transition {
         let state = self.job.life.state;
         let begins = || self.job.version == 1 || self.events.iter().any(|event| event.kind == EventKind::Replayed);
         let counts = if part.undo { state == JobState::ApprovalRequired } else { part.run.is_saga() && begins() };
-        (state.is_terminal() && !self.job.late_result_is_held()) || counts
+        // A late result that the scan holds is told too: its run then waits for the scan and no longer for the worker.
+        state.is_terminal() || counts
     }
 
     /// S-4: the one place where events get their numbers.

@@ -95,6 +95,11 @@ impl Inner {
                 waited.remove(&open.session);
             }
         }
+        // A session may have reported before it closed. What the run has not heard yet counts first: it may be a result that waits
+        // for its scan, so the next sweep looks again.
+        if !waited.is_empty() && !self.ports.store.news(std::slice::from_ref(&live.run().head.id), 1).await?.is_empty() {
+            waited.clear();
+        }
         Ok(waited)
     }
 

@@ -54,14 +54,15 @@ impl Books {
         }
     }
 
-    /// A job that the run knows to be over, and that a worker has not let go of, though it was cancelled or taken away. Of a job
-    /// that was submitted or replayed while the step was on its way, the run could not know.
+    /// A job that the run knows to be over, and that a worker has not let go of, though it was cancelled or taken away; or whose
+    /// worker finished it, and the scan of the result is still to come. Of a job that was submitted or replayed while the step was
+    /// on its way, the run could not know.
     fn at_work(&self, run: &RunId, now: Timestamp) -> Option<(JobId, Leaving)> {
         let heard = |id: &JobId| self.heard_of.get(run).and_then(|heard| heard.get(id)).copied().unwrap_or(0);
         let open = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.open);
         // The clock of the process that takes the step may be ahead.
         let then = now + Duration::from_millis(SKEW_MS_MAX);
-        let waits = |leaving: &Leaving| leaving.until > then && open(&leaving.session);
+        let waits = |leaving: &Leaving| leaving.scan || (leaving.until > then && open(&leaving.session));
         let known = self.leaving.get(run).into_iter().flatten().filter(|(id, (life, _))| heard(id) >= *life);
         let mut left = known.filter_map(|(id, (_, leaving))| Some((id, leaving.iter().find(|one| waits(one))?)));
         left.next().map(|(id, leaving)| (id.clone(), leaving.clone()))

@@ -94,7 +94,7 @@ impl RunStep<'_> {
     pub(super) fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         let keys: Vec<NodeKey> = self.live.tally.leaving.iter().map(|(_, key)| *key).collect();
         for key in keys {
-            self.change(key, |row| row.leaving.retain(|leaving| !closed.contains(&leaving.session)));
+            self.change(key, |row| row.note_closed(closed));
         }
     }
 }
@@ -102,7 +102,7 @@ impl RunStep<'_> {
 impl RunPlanner {
     /// A row whose attempts had to be over by now, wherever their workers are.
     fn left_in_time(&self, now: Timestamp) -> Option<NodeKey> {
-        self.tally.leaving.first().filter(|(until, _)| self.undoes() && *until <= now).map(|(_, key)| *key)
+        self.tally.leaving.first().filter(|(until, _)| self.awaits_workers() && *until <= now).map(|(_, key)| *key)
     }
 
     /// A run that undoes its work when a node fails does so too when its time is over.

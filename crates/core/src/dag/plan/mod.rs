@@ -304,8 +304,9 @@ impl RunPlanner {
 
     /// Sessions of workers that it waits for before it undoes anything.
     pub fn leaving(&self) -> BTreeSet<&SessionId> {
-        let rows = self.tally.leaving.iter().filter(|_| self.undoes()).filter_map(|(_, key)| self.run.nodes.get(key));
-        rows.flat_map(|row| &row.leaving).map(|leaving| &leaving.session).collect()
+        let rows =
+            self.tally.leaving.iter().filter(|_| self.awaits_workers()).filter_map(|(_, key)| self.run.nodes.get(key));
+        rows.flat_map(NodeRun::sessions_leaving).collect()
     }
 
     /// These sessions are closed: nothing of what was taken from them is under way any more.
@@ -337,6 +338,10 @@ impl RunPlanner {
 
     fn undoes(&self) -> bool {
         self.run.head.closing.is_some_and(super::Closing::undoes)
+    }
+
+    fn awaits_workers(&self) -> bool {
+        self.run.head.awaits_workers()
     }
 
     fn undo_plan(&mut self) -> &UndoPlan {

@@ -108,7 +108,7 @@ impl RunPlanner {
     /// When the run must be looked at although nothing happened. A paused one only for its own end.
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         let head = &self.run.head;
-        if self.undoes() {
+        if self.awaits_workers() {
             return self.tally.leaving.first().map(|(until, _)| *until);
         }
         let delay = self.tally.delays.first().map(|(at, _)| *at).filter(|_| !head.paused);

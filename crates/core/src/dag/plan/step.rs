@@ -150,6 +150,9 @@ impl<'a> RunStep<'a> {
     fn final_state(&mut self) -> RunState {
         let RunHead { closing, state, .. } = self.live.run.head;
         let still = self.live.tally.leaving.is_empty();
+        if !still && !state.is_over() && self.live.awaits_workers() {
+            return self.live_state();
+        }
         match closing {
             None if state.is_over() => self.answer_anew(),
             None => self.succeed(),

@@ -20,7 +20,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::plan::{Awaited, Implied, OrderRefusal, RunCommand, RunMessage, RunTransition, awaited};
-use super::{Closing, DagRef, NodeIx, NodeKey, NodeState, Run, RunHead, RunState};
+use super::{Closing, DagRef, NodeIx, NodeKey, NodeRun, NodeState, Run, RunHead, RunState};
 use crate::ids::{JobId, RunId, SessionId, TenantId};
 use crate::job::{Failure, Reason};
 use crate::request::{JobRequest, Json, RunRef};
@@ -149,7 +149,7 @@ impl Saga {
     pub fn leaving(&self) -> BTreeSet<&SessionId> {
         let undoes = self.run.head.closing.is_some_and(Closing::undoes);
         let rows = self.leaving.iter().filter(|_| undoes).filter_map(|(_, key)| self.run.nodes.get(key));
-        rows.flat_map(|row| &row.leaving).map(|leaving| &leaving.session).collect()
+        rows.flat_map(NodeRun::sessions_leaving).collect()
     }
 
     /// These sessions are closed: nothing of what was taken from them is under way any more.

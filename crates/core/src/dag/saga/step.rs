@@ -111,7 +111,7 @@ impl<'a> SagaStep<'a> {
     pub(super) fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         let keys: Vec<NodeKey> = self.saga.leaving.iter().map(|(_, key)| *key).collect();
         for key in keys {
-            self.change(key, |row| row.leaving.retain(|leaving| !closed.contains(&leaving.session)));
+            self.change(key, |row| row.note_closed(closed));
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::super::{MinSuccess, NodeKey, UndoState};
+use super::super::super::{MinSuccess, NodeKey, RunParent, UndoState};
 use super::super::RunMessage;
 use super::*;
 use crate::job::{JobState, Leaving, Reason};
@@ -268,7 +268,7 @@ fn what_was_done_late_in_a_run_that_was_merely_cancelled_stays() {
 fn cancelled_at_work(world: &World, name: &str) -> RunMessage {
     let mut told = world.news_of(name, JobState::Cancelled);
     if let RunMessage::Job { leaving, .. } = &mut told {
-        *leaving = vec![Leaving { session: "s1".into(), until: world.now + Duration::from_secs(60) }];
+        *leaving = vec![Leaving { session: "s1".into(), until: world.now + Duration::from_secs(60), scan: false }];
     }
     told
 }
@@ -285,6 +285,25 @@ fn closed_while_b_is_at_work() -> World {
     assert_eq!((world.undo_state("a"), world.undo_state("b")), (None, None), "b may be done yet");
     assert_eq!(world.committed.head.wakes_at, Some(world.now + Duration::from_secs(60)));
     world
+}
+
+/// the worker reported a success, the scan holds it, and the worker's session closes before the scan is over.
+#[test]
+fn a_closed_session_does_not_end_the_wait_for_the_scan_of_what_it_reported() {
+    let mut world = closed_while_b_is_at_work();
+    let mut told = cancelled_at_work(&world, "b");
+    if let RunMessage::Job { leaving, .. } = &mut told {
+        leaving[0].scan = true;
+    }
+    world.hear(&[told]);
+    assert!(world.live.leaving().is_empty(), "no session is waited for");
+    let next = world.live.left(&["s1".into()].into(), world.now);
+    assert!(next.is_none(), "{next:?}");
+    assert_eq!((world.undo_state("a"), world.undo_state("b")), (None, None), "b was done, and is undone first");
+    let part = world.part_of("b");
+    let told = [world.news_of("b", JobState::Cancelled), RunMessage::Late { part, output: None }];
+    world.hear(&told);
+    assert_eq!((world.undo_state("a"), world.undo_state("b")), (None, Some(UndoState::Running)));
 }
 
 #[test]
@@ -315,6 +334,21 @@ fn a_worker_that_never_answers_is_waited_for_until_its_session_is_closed_or_its_
     world.now = world.now + Duration::from_secs(1);
     world.hear(&[]);
     assert_eq!(world.undo_state("a"), Some(UndoState::Running));
+}
+
+/// as soon as it is over, the run around it may undo what the work of `a` used.
+#[test]
+fn a_run_inside_another_is_over_only_when_its_workers_let_go() {
+    let mut world = begin(vec![job("a", &[]), job("f", &[])]);
+    let parent = RunParent { run: "run-0".into(), node: 0, item: None, depth: 1 };
+    world.live.run.head.parent = Some(parent);
+    world.fail("f");
+    let told = cancelled_at_work(&world, "a");
+    world.hear(&[told]);
+    assert_eq!(world.run_state(), RunState::Running, "a worker is at work on a");
+    assert_eq!(world.committed.head.wakes_at, Some(world.now + Duration::from_secs(60)));
+    world.end("a", JobState::Cancelled);
+    assert_eq!(world.run_state(), RunState::Failed);
 }
 
 #[test]

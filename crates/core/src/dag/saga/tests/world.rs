@@ -86,7 +86,7 @@ impl World {
     /// It is cancelled while its worker is at work on it.
     pub(super) fn take_away(&mut self, id: &str) {
         let life = &mut self.jobs.get_mut(id).unwrap().life;
-        let leaving = Some(Leaving { session: "s1".into(), until: Timestamp::from_millis(i64::MAX / 2) });
+        let leaving = Some(Leaving { session: "s1".into(), until: Timestamp::from_millis(i64::MAX / 2), scan: false });
         life.taken = vec![LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving }];
     }
 
