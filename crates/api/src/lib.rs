@@ -1,16 +1,28 @@
-//! The messages of the public contract from and to the words of `core`.
+//! The one wire model: each entity from the words of `core` to the messages of the public contract, and from those to the
+//! JSON that REST answers with and the command line prints.
+//!
+//! A file has an entity whole, so that a new field of it is written in one place.
 
+mod approval;
 mod dag;
+mod dead_letter;
+mod history;
 mod job;
+mod name_set;
 mod names;
 mod output;
 mod request;
 mod result;
 mod subject;
+mod submitted;
+mod time;
 mod verdict;
+mod why;
 
 use lockgate_core::request::Json;
+use serde_json::value::RawValue;
 
+pub use approval::{answered, approval};
 pub use dag::{KnownState, known_run_state, percent, run_changes, run_head, run_whole};
 pub use job::{job, platform_labels};
 pub use names::{known_priority, known_state};
@@ -22,6 +34,20 @@ pub use verdict::{
     access_to_wire, explanation_from_wire, explanation_to_wire, known_decision, scope_name, verdict_from_wire,
     verdict_to_wire,
 };
+
+/// The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
+pub mod view {
+    pub use crate::approval::{Answered, Approval, Approvals, AskedApproval, Vote};
+    pub use crate::dead_letter::{DeadLetter, DeadLetters, Replayed};
+    pub use crate::history::{Event, LogLine, Logs, Progress};
+    pub use crate::job::{Attempt, Children, Failure, Job, Jobs};
+    pub use crate::name_set::*;
+    pub use crate::output::{Finding, OutputCheck};
+    pub use crate::submitted::{Changed, FieldProblem, ItemError, Submitted, SubmittedItem, SubmittedJobs};
+    pub use crate::time::Time;
+    pub use crate::verdict::{ApprovalTerms, Constraints, Explained, Remediation, Step, Verdict};
+    pub use crate::why::{Considered, LimitLook, PoolLook, Why};
+}
 
 /// What has a message, or a part of one, of its own.
 pub trait ToWire {
@@ -48,4 +74,19 @@ pub fn json_bytes(json: &Json) -> bytes::Bytes {
     }
 
     bytes::Bytes::from_owner(Shared(json.clone()))
+}
+
+/// JSON as it came over the wire, to be written as it is. No bytes mean absent.
+fn document(json: &[u8]) -> Option<Box<RawValue>> {
+    serde_json::from_slice(json).ok()
+}
+
+/// proto3 has no absent text: what is absent travels as an empty one.
+fn text(text: Option<&str>) -> String {
+    text.unwrap_or_default().to_owned()
+}
+
+/// An empty text off the wire means absent.
+fn present(text: String) -> Option<String> {
+    if text.is_empty() { None } else { Some(text) }
 }

@@ -1,12 +1,48 @@
-//! What policy says about results, both ways.
+//! What policy says about results: the gateway tells it, a scheduler with a remote kernel takes it, and clients read it as JSON.
 
-use lockgate_core::job::{OutputCheck, OutputStage};
+use lockgate_core::job::{self, OutputStage};
 use lockgate_core::output::{OutputDecision, OutputVerdict};
 use lockgate_core::request::Json;
-use lockgate_core::scan::{Finding, FindingKind};
-
-use crate::{FromWire, ToWire};
+use lockgate_core::scan::{self, FindingKind};
 use lockgate_proto::v1;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::name_set::{FindingKindName, OutputDecisionName, OutputStageName};
+use crate::{FromWire, ToWire, present, text};
+
+/// The check of a result.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OutputCheck {
+    /// The attempt whose result it is.
+    pub attempt: u32,
+    pub stage: OutputStageName,
+    /// Absent before the check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<OutputDecisionName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// Places in the result, never the text itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub released_by: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Finding {
+    pub kind: FindingKindName,
+    pub rule: String,
+    /// In bytes of the result's text.
+    pub offset: u64,
+    pub length: u64,
+    /// Keyed: equal for equal text, and says nothing else.
+    pub hash: String,
+}
 
 pub fn output_verdict_to_wire(verdict: &OutputVerdict) -> v1::CheckOutputResponse {
     v1::CheckOutputResponse {
@@ -39,7 +75,7 @@ pub fn output_verdict_from_wire(wire: v1::CheckOutputResponse) -> OutputVerdict 
         rule: wire.rule.into(),
         reason: reason.into(),
         snapshot: wire.snapshot.into(),
-        findings: wire.findings.into_iter().map(Finding::from_wire).collect(),
+        findings: wire.findings.into_iter().map(scan::Finding::from_wire).collect(),
         redacted: redacted.filter(|_| decision == OutputDecision::Redact),
     }
 }
@@ -54,12 +90,11 @@ pub const fn output_stage_name(stage: OutputStage) -> &'static str {
     }
 }
 
-impl ToWire for OutputCheck {
+impl ToWire for job::OutputCheck {
     type Wire = v1::OutputCheck;
 
     fn to_wire(&self) -> v1::OutputCheck {
         let verdict = self.verdict.as_deref();
-        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         v1::OutputCheck {
             attempt: self.attempt,
             stage: output_stage_name(self.stage).to_owned(),
@@ -73,7 +108,7 @@ impl ToWire for OutputCheck {
     }
 }
 
-impl ToWire for Finding {
+impl ToWire for scan::Finding {
     type Wire = v1::OutputFinding;
 
     fn to_wire(&self) -> v1::OutputFinding {
@@ -89,7 +124,7 @@ impl ToWire for Finding {
 
 const KINDS: [FindingKind; 4] = [FindingKind::Secrets, FindingKind::Pii, FindingKind::Injection, FindingKind::Pattern];
 
-impl FromWire for Finding {
+impl FromWire for scan::Finding {
     type Wire = v1::OutputFinding;
 
     fn from_wire(wire: v1::OutputFinding) -> Self {
@@ -104,12 +139,37 @@ impl FromWire for Finding {
     }
 }
 
+impl From<v1::OutputCheck> for OutputCheck {
+    fn from(wire: v1::OutputCheck) -> Self {
+        // Before the check there is no verdict, and nothing of one.
+        let checked = !wire.decision.is_empty();
+        let of_verdict = |text: String| checked.then_some(text);
+        Self {
+            attempt: wire.attempt,
+            stage: wire.stage.into(),
+            decision: present(wire.decision).map(OutputDecisionName::from),
+            rule: of_verdict(wire.rule),
+            reason: of_verdict(wire.reason),
+            snapshot: of_verdict(wire.snapshot),
+            findings: wire.findings.into_iter().map(Finding::from).collect(),
+            released_by: present(wire.released_by),
+        }
+    }
+}
+
+impl From<v1::OutputFinding> for Finding {
+    fn from(wire: v1::OutputFinding) -> Self {
+        let v1::OutputFinding { kind, rule, offset, length, hash } = wire;
+        Self { kind: kind.into(), rule, offset, length, hash }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn verdict(decision: OutputDecision) -> OutputVerdict {
-        let finding = |kind| Finding { kind, rule: "aws-key".into(), offset: 3, length: 20, hash: "00ff".into() };
+        let finding = |kind| scan::Finding { kind, rule: "aws-key".into(), offset: 3, length: 20, hash: "00ff".into() };
         OutputVerdict {
             decision,
             rule: "r".into(),

@@ -5,6 +5,7 @@ use lockgate_core::request::{FieldError, Json, NewJob};
 use lockgate_core::time::Timestamp;
 
 use crate::names::known_priority;
+use crate::present;
 use lockgate_proto::v1;
 
 /// Takes a request off the wire. Names every field that cannot be taken; the rest is checked where requests are frozen.
@@ -64,11 +65,6 @@ fn taken(field: &str, bytes: &[u8], take: fn(&str) -> Result<Json, JsonError>) -
     }
     let text = std::str::from_utf8(bytes).map_err(|error| FieldError::new(field, format_args!("must be UTF-8: {error}")))?;
     take(text).map(Some).map_err(|error| error.in_field(field))
-}
-
-/// proto3 has no absent text; an empty one means absent.
-pub(crate) fn present(text: String) -> Option<String> {
-    if text.is_empty() { None } else { Some(text) }
 }
 
 #[cfg(test)]

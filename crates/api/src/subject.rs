@@ -3,9 +3,9 @@
 use lockgate_core::ids::{JobId, check_name};
 use lockgate_core::request::{Caller, FieldError, JobRequest, NewJob};
 
-use crate::ToWire;
 use crate::names::known_priority;
-use crate::request::{json, judged, present};
+use crate::request::{json, judged};
+use crate::{ToWire, present};
 use lockgate_proto::v1;
 
 /// The id of a subject that names none. Nothing is counted or stored under it.

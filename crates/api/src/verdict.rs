@@ -1,14 +1,96 @@
-//! Verdicts, both ways: the gateway gives them, and a scheduler with a remote kernel takes them.
+//! Verdicts: the gateway gives them, a scheduler with a remote kernel takes them, and clients read them as JSON.
 
 use std::sync::Arc;
 
 use lockgate_core::policy::{Explanation, LookOutcome, RuleScope, RuleTrace};
-use lockgate_core::verdict::{Access, ApprovalTerms, Constraints, Decision, Grounds, Remediation, Verdict};
-
-use crate::{FromWire, ToWire};
+use lockgate_core::verdict::{self as core, Access, Decision, Grounds};
 use lockgate_proto::v1;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-pub fn verdict_to_wire(verdict: &Verdict) -> v1::Verdict {
+use crate::name_set::{AccessName, DecisionName, PolicyScopeName};
+use crate::{FromWire, ToWire, present};
+
+/// A decision with its grounds.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Verdict {
+    pub decision: DecisionName,
+    /// The rule that decided.
+    pub rule: String,
+    /// Hash of the rule's own text; approvals are bound to it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule_hash: String,
+    pub reason: String,
+    /// The policy it was made under.
+    pub snapshot: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Constraints>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalTerms>,
+    /// What the submitter could change to be allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remediations: Vec<Remediation>,
+}
+
+/// Conditions under which an attempt may run.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Constraints {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_runtime_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_pools: Option<Vec<String>>,
+    /// Whether the handler may use the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<AccessName>,
+    /// Whether the handler may start programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec: Option<AccessName>,
+}
+
+/// Who must agree, and for how long that counts.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ApprovalTerms {
+    pub approvers: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_expiry_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_for_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Remediation {
+    pub title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replacement_topic: Option<String>,
+}
+
+/// A verdict and the rules that were looked at on the way to it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Explained {
+    pub verdict: Verdict,
+    /// In the order they were looked at.
+    pub steps: Vec<Step>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Step {
+    pub scope: PolicyScopeName,
+    pub rule: String,
+    /// matched, missed or failed; a rule that cannot be evaluated denies
+    pub outcome: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+pub fn verdict_to_wire(verdict: &core::Verdict) -> v1::Verdict {
     v1::Verdict {
         decision: verdict.decision.to_wire().into(),
         rule: verdict.rule.to_string(),
@@ -23,21 +105,21 @@ pub fn verdict_to_wire(verdict: &Verdict) -> v1::Verdict {
 
 /// Takes a verdict off the wire. A decision that is not known here is a denial, and says so. Nobody can send a bypass:
 /// only the scheduler itself lets jobs through unjudged.
-pub fn verdict_from_wire(wire: v1::Verdict) -> Verdict {
+pub fn verdict_from_wire(wire: v1::Verdict) -> core::Verdict {
     let known = known_decision(wire.decision);
     let reason = match known {
         Some(_) => wire.reason,
         None => format!("the kernel gave a decision that is not known here ({}): {}", wire.decision, wire.reason),
     };
-    Verdict::from(Grounds {
+    core::Verdict::from(Grounds {
         decision: known.unwrap_or(Decision::Deny),
         rule: wire.rule.into(),
         rule_hash: wire.rule_hash.into(),
         reason: reason.into(),
         snapshot: wire.snapshot.into(),
-        constraints: wire.constraints.map(Constraints::from_wire).unwrap_or_default(),
-        approval: wire.approval.map(ApprovalTerms::from_wire),
-        remediations: wire.remediations.into_iter().map(Remediation::from_wire).collect(),
+        constraints: wire.constraints.map(core::Constraints::from_wire).unwrap_or_default(),
+        approval: wire.approval.map(core::ApprovalTerms::from_wire),
+        remediations: wire.remediations.into_iter().map(core::Remediation::from_wire).collect(),
         bypassed: false,
         unanswered: false,
     })
@@ -110,7 +192,7 @@ impl ToWire for Decision {
     }
 }
 
-impl ToWire for Constraints {
+impl ToWire for core::Constraints {
     type Wire = v1::Constraints;
 
     fn to_wire(&self) -> v1::Constraints {
@@ -129,7 +211,7 @@ impl ToWire for Constraints {
     }
 }
 
-impl FromWire for Constraints {
+impl FromWire for core::Constraints {
     type Wire = v1::Constraints;
 
     fn from_wire(wire: v1::Constraints) -> Self {
@@ -155,7 +237,7 @@ const fn access_from_wire(allowed: bool) -> Access {
     if allowed { Access::Allow } else { Access::Deny }
 }
 
-impl ToWire for ApprovalTerms {
+impl ToWire for core::ApprovalTerms {
     type Wire = v1::ApprovalTerms;
 
     fn to_wire(&self) -> v1::ApprovalTerms {
@@ -167,7 +249,7 @@ impl ToWire for ApprovalTerms {
     }
 }
 
-impl FromWire for ApprovalTerms {
+impl FromWire for core::ApprovalTerms {
     type Wire = v1::ApprovalTerms;
 
     /// Nobody's approval would be no approval.
@@ -176,7 +258,7 @@ impl FromWire for ApprovalTerms {
     }
 }
 
-impl ToWire for Remediation {
+impl ToWire for core::Remediation {
     type Wire = v1::Remediation;
 
     fn to_wire(&self) -> v1::Remediation {
@@ -189,7 +271,7 @@ impl ToWire for Remediation {
     }
 }
 
-impl FromWire for Remediation {
+impl FromWire for core::Remediation {
     type Wire = v1::Remediation;
 
     fn from_wire(wire: v1::Remediation) -> Self {
@@ -198,10 +280,74 @@ impl FromWire for Remediation {
     }
 }
 
+impl From<v1::Verdict> for Verdict {
+    /// A decision that is not known here reads as what a scheduler would make of it: a denial.
+    fn from(wire: v1::Verdict) -> Self {
+        let decision = known_decision(wire.decision).unwrap_or(Decision::Deny);
+        Self {
+            decision: decision.to_wire().into(),
+            rule: wire.rule,
+            rule_hash: wire.rule_hash,
+            reason: wire.reason,
+            snapshot: wire.snapshot,
+            constraints: wire.constraints.map(Constraints::from),
+            approval: wire.approval.map(ApprovalTerms::from),
+            remediations: wire.remediations.into_iter().map(Remediation::from).collect(),
+        }
+    }
+}
+
+impl From<v1::Constraints> for Constraints {
+    fn from(wire: v1::Constraints) -> Self {
+        Self {
+            max_runtime_ms: wire.max_runtime_ms,
+            max_retries: wire.max_retries,
+            max_output_bytes: wire.max_output_bytes,
+            max_concurrent: wire.max_concurrent,
+            allowed_pools: wire.allowed_pools.map(|list| list.pools),
+            network: wire.network.map(AccessName::from),
+            exec: wire.exec.map(AccessName::from),
+        }
+    }
+}
+
+impl From<v1::ApprovalTerms> for ApprovalTerms {
+    fn from(wire: v1::ApprovalTerms) -> Self {
+        let v1::ApprovalTerms { approvers, request_expiry_ms, valid_for_ms } = wire;
+        Self { approvers, request_expiry_ms, valid_for_ms }
+    }
+}
+
+impl From<v1::Remediation> for Remediation {
+    fn from(wire: v1::Remediation) -> Self {
+        let v1::Remediation { title, summary, replacement_topic } = wire;
+        Self { title, summary: present(summary), replacement_topic: present(replacement_topic) }
+    }
+}
+
+impl From<v1::ExplainResponse> for Explained {
+    fn from(wire: v1::ExplainResponse) -> Self {
+        let verdict = Verdict::from(wire.verdict.unwrap_or_default());
+        Self { verdict, steps: wire.steps.into_iter().map(Step::from).collect() }
+    }
+}
+
+impl From<v1::RuleStep> for Step {
+    fn from(wire: v1::RuleStep) -> Self {
+        let (outcome, why) = match (wire.matched, wire.failed) {
+            (_, true) => ("failed", Some(wire.why_not)),
+            (true, false) => ("matched", None),
+            (false, false) => ("missed", Some(wire.why_not)),
+        };
+        Self { scope: wire.scope.into(), rule: wire.rule, outcome: outcome.to_owned(), why }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use super::core::{ApprovalTerms, Constraints, Remediation, Verdict};
     use super::*;
 
     fn full(decision: Decision) -> Verdict {

@@ -29,6 +29,7 @@ mod shares;
 mod submit;
 mod tenant;
 mod tls;
+mod wire;
 
 use std::future::Future;
 use std::io;

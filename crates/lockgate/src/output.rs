@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::error::CliError;
-use crate::view::Moment;
+use crate::view::Time;
 
 /// Longest error text shown in a table cell; `get` shows all of it.
 const CELL_CHARS_MAX: usize = 60;
@@ -207,7 +207,7 @@ impl Output {
     }
 
     /// `3s ago`, `in 5m`, `now`.
-    pub(crate) fn relative(&self, at: Moment) -> String {
+    pub(crate) fn relative(&self, at: Time) -> String {
         let ms = self.now.as_millisecond() - at.0.as_millisecond();
         let span = span(Duration::from_millis(ms.unsigned_abs()));
         match ms {
@@ -217,12 +217,12 @@ impl Output {
         }
     }
 
-    pub(crate) fn relative_or_dash(&self, at: Option<Moment>) -> TableCell {
+    pub(crate) fn relative_or_dash(&self, at: Option<Time>) -> TableCell {
         at.map_or_else(|| TableCell::text("-").toned(Tone::Faint), |at| TableCell::text(self.relative(at)))
     }
 
     /// `2026-01-31 08:00:00 UTC (3s ago)`.
-    pub(crate) fn moment(&self, at: Moment) -> String {
+    pub(crate) fn moment(&self, at: Time) -> String {
         format!("{} ({})", at.0.strftime("%Y-%m-%d %H:%M:%S UTC"), self.relative(at))
     }
 }
@@ -236,8 +236,8 @@ fn without_gap(table: &mut Table) -> String {
 }
 
 /// The time of day, for lines that follow each other.
-pub(crate) fn clock_time(at: Option<Moment>) -> String {
-    at.map(|at| at.0.strftime("%H:%M:%S%.3f").to_string()).unwrap_or_default()
+pub(crate) fn clock_time(at: Time) -> String {
+    at.0.strftime("%H:%M:%S%.3f").to_string()
 }
 
 /// The largest unit that fits, and the next one while that still says something.
@@ -276,7 +276,7 @@ mod tests {
     }
 
     fn ago(seconds: i64) -> String {
-        output(false).relative(Moment(Timestamp::from_second(1_000_000 - seconds).expect("in range")))
+        output(false).relative(Time(Timestamp::from_second(1_000_000 - seconds).expect("in range")))
     }
 
     #[test]

@@ -10,8 +10,8 @@ use lockgate_proto::v1::admin_server::Admin;
 use tonic::{Request, Response};
 
 use super::lists::{page, present};
-use super::{AdminService, GrpcResult, answer, caller, convert};
-use crate::configs;
+use super::{AdminService, GrpcResult, answer, caller};
+use crate::{configs, wire};
 
 #[tonic::async_trait]
 impl Admin for AdminService {
@@ -20,14 +20,14 @@ impl Admin for AdminService {
         let v1::ActivatePolicyRequest { file, text, expected_version } = request.into_inner();
         let file = present(file).unwrap_or_else(|| configs::file_name(SnapshotKind::Policy));
         let activated = self.0.engine.activate_policy(&caller, ConfigText { file, text, expected: expected_version }).await;
-        answer(activated.map(|activated| convert::activated(&activated)))
+        answer(activated.map(|activated| wire::activated(&activated)))
     }
 
     async fn roll_back_policy(&self, request: Request<v1::RollBackPolicyRequest>) -> GrpcResult<v1::ActivatePolicyResponse> {
         let caller = caller(&request)?;
         let v1::RollBackPolicyRequest { snapshot, expected_version } = request.into_inner();
         let activated = self.0.engine.roll_back_policy(&caller, &snapshot, expected_version).await;
-        answer(activated.map(|activated| convert::activated(&activated)))
+        answer(activated.map(|activated| wire::activated(&activated)))
     }
 
     async fn get_policy(&self, request: Request<v1::GetPolicyRequest>) -> GrpcResult<v1::Policy> {
@@ -56,7 +56,7 @@ impl Admin for AdminService {
     }
 
     async fn list_breakers(&self, _: Request<v1::ListBreakersRequest>) -> GrpcResult<v1::ListBreakersResponse> {
-        let breakers = self.0.engine.breakers().iter().map(convert::breaker).collect();
+        let breakers = self.0.engine.breakers().iter().map(wire::breaker).collect();
         Ok(Response::new(v1::ListBreakersResponse { breakers }))
     }
 
@@ -78,7 +78,7 @@ impl Admin for AdminService {
 impl AdminService {
     async fn audit(&self, caller: &Caller, wire: v1::ListAuditRequest) -> Result<v1::ListAuditResponse, ApiError> {
         let (rows, next_after) = self.0.engine.audit(caller, wire.after, page(wire.limit)).await?;
-        Ok(v1::ListAuditResponse { rows: rows.iter().map(convert::audit_row).collect(), next_after })
+        Ok(v1::ListAuditResponse { rows: rows.iter().map(wire::audit_row).collect(), next_after })
     }
 
     async fn tenants(&self, caller: &Caller, wire: v1::ListTenantsRequest) -> Result<v1::ListTenantsResponse, ApiError> {

@@ -9,8 +9,8 @@ use lockgate_proto::v1::approvals_server::Approvals;
 use tonic::Request;
 
 use super::lists::{invalid, page, present};
-use super::{ApprovalsService, GrpcResult, answer, caller, convert};
-use crate::queries;
+use super::{ApprovalsService, GrpcResult, answer, caller};
+use crate::{queries, wire};
 
 #[tonic::async_trait]
 impl Approvals for ApprovalsService {
@@ -42,13 +42,10 @@ impl Approvals for ApprovalsService {
 }
 
 impl ApprovalsService {
-    async fn list(&self, caller: &Caller, wire: v1::ListApprovalsRequest) -> Result<v1::ListApprovalsResponse, ApiError> {
-        let cursor = queries::cursor(&wire.cursor).map_err(invalid)?;
-        let (jobs, next) = self.0.engine.approvals(caller, cursor, page(wire.limit)).await?;
-        Ok(v1::ListApprovalsResponse {
-            approvals: jobs.iter().filter_map(|job| convert::approval(job, !caller.sees_payloads)).collect(),
-            next_cursor: next.map(queries::cursor_text).unwrap_or_default(),
-        })
+    async fn list(&self, caller: &Caller, request: v1::ListApprovalsRequest) -> Result<v1::ListApprovalsResponse, ApiError> {
+        let cursor = queries::cursor(&request.cursor).map_err(invalid)?;
+        let (jobs, next) = self.0.engine.approvals(caller, cursor, page(request.limit)).await?;
+        Ok(wire::approvals(&jobs, !caller.sees_payloads, next))
     }
 
     async fn answer(
@@ -66,6 +63,6 @@ impl ApprovalsService {
             acknowledge_hidden: wire.acknowledge_hidden,
         };
         let job = self.0.engine.answer(caller, ballot).await?;
-        Ok(convert::answered(&job))
+        Ok(lockgate_api::answered(&job))
     }
 }

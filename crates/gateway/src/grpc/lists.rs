@@ -1,6 +1,6 @@
 //! Lists and replays: filters off the wire, pages onto it.
 
-use lockgate_api::{ToWire, known_priority, known_state};
+use lockgate_api::{known_priority, known_state};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::{ApiError, Engine, ReplayRequest};
@@ -8,6 +8,7 @@ use lockgate_ports::{DeadLetterQuery, JobQuery};
 use lockgate_proto::v1;
 
 use crate::queries::{self, PAGE_DEFAULT};
+use crate::wire;
 
 pub(super) async fn jobs(
     engine: &Engine,
@@ -24,11 +25,7 @@ pub(super) async fn jobs(
         limit: page(request.limit),
     };
     let listing = engine.jobs(&caller, query).await?;
-    let defaults = engine.defaults();
-    Ok(v1::ListJobsResponse {
-        jobs: listing.items.iter().map(|job| lockgate_api::job(job, &defaults)).collect(),
-        next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
-    })
+    Ok(wire::jobs(&listing, &engine.defaults()))
 }
 
 pub(super) async fn dead_letters(
@@ -39,10 +36,7 @@ pub(super) async fn dead_letters(
     let filter = filter(caller.clone(), request.filter.unwrap_or_default())?;
     let cursor = queries::cursor(&request.cursor).map_err(invalid)?;
     let listing = engine.dead_letters(&caller, DeadLetterQuery { cursor, limit: page(request.limit), ..filter }).await?;
-    Ok(v1::ListDeadLettersResponse {
-        dead_letters: listing.items.iter().map(ToWire::to_wire).collect(),
-        next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
-    })
+    Ok(wire::dead_letters(&listing))
 }
 
 pub(super) async fn replay(
@@ -57,18 +51,12 @@ pub(super) async fn replay(
             Err(ApiError::invalid("rate", "and limit apply to a filter, not to one job"))
         }
         (Some(id), None) => replay_one(engine, &caller, id.into(), request.dry_run).await,
-        (None, Some(wire)) => {
-            let filter = filter(caller.clone(), wire)?;
+        (None, Some(wanted)) => {
+            let filter = filter(caller.clone(), wanted)?;
             let limit = (request.limit > 0).then_some(request.limit as usize);
             let rate = (request.rate > 0).then_some(request.rate);
             let replayed = engine.replay(&caller, ReplayRequest { filter, dry_run: request.dry_run, rate, limit }).await?;
-            Ok(v1::ReplayDeadLettersResponse {
-                matched: replayed.matched,
-                replayed: replayed.replayed,
-                no_room: replayed.no_room,
-                left_out: replayed.left_out,
-                job_ids: replayed.job_ids.iter().map(ToString::to_string).collect(),
-            })
+            Ok(wire::replayed(&replayed))
         }
     }
 }

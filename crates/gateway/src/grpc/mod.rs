@@ -3,7 +3,6 @@
 mod access;
 mod admin;
 mod approvals;
-mod convert;
 pub(crate) mod exchange;
 pub(crate) mod health;
 mod kernel;

@@ -5,8 +5,8 @@ use lockgate_proto::v1;
 use lockgate_proto::v1::monitor_server::Monitor;
 use tonic::{Request, Response};
 
-use super::{GrpcResult, MonitorService, convert};
-use crate::health;
+use super::{GrpcResult, MonitorService};
+use crate::{health, wire};
 
 #[tonic::async_trait]
 impl Monitor for MonitorService {
@@ -35,7 +35,7 @@ fn health(view: &HealthView) -> v1::Health {
         components: view.components().into_iter().map(component).collect(),
         loops: view.loops.iter().map(looped).collect(),
         leaders: view.leaders.iter().map(leader).collect(),
-        breakers: view.kernel.breakers.iter().map(convert::breaker).collect(),
+        breakers: view.kernel.breakers.iter().map(wire::breaker).collect(),
     }
 }
 

@@ -9,8 +9,8 @@ use lockgate_proto::v1::scheduler_server::Scheduler;
 use lockgate_proto::v1::submit_jobs_response::{Item, item};
 use tonic::{Request, Response};
 
-use super::{GrpcResult, ResponseStream, SchedulerService, answer, caller, convert, lists, told};
-use crate::{errors, submit};
+use super::{GrpcResult, ResponseStream, SchedulerService, answer, caller, lists, told};
+use crate::{errors, submit, wire};
 
 #[tonic::async_trait]
 impl Scheduler for SchedulerService {
@@ -31,7 +31,7 @@ impl Scheduler for SchedulerService {
         let caller = caller(&request)?;
         let id = JobId::from(request.into_inner().job_id);
         let found = self.0.engine.job(&caller, &id).await;
-        answer(found.map(|view| convert::job_view(&view, &self.0.engine.defaults())))
+        answer(found.map(|view| wire::job_view(&view, &self.0.engine.defaults())))
     }
 
     async fn list_jobs(&self, request: Request<v1::ListJobsRequest>) -> GrpcResult<v1::ListJobsResponse> {
@@ -43,7 +43,7 @@ impl Scheduler for SchedulerService {
         let caller = caller(&request)?;
         let v1::WatchJobRequest { job_id, after } = request.into_inner();
         let watch = self.0.engine.watch(&caller, &job_id.into(), after).await;
-        answer(watch.map(|watch| told(watch, self.0.closing.clone(), |item| convert::watch_item(&item))))
+        answer(watch.map(|watch| told(watch, self.0.closing.clone(), |item| wire::watch_item(&item))))
     }
 
     async fn cancel_job(&self, request: Request<v1::CancelJobRequest>) -> GrpcResult<v1::CancelJobResponse> {
@@ -57,21 +57,21 @@ impl Scheduler for SchedulerService {
     async fn explain_job(&self, request: Request<v1::ExplainJobRequest>) -> GrpcResult<v1::ExplainJobResponse> {
         let caller = caller(&request)?;
         let why = self.0.engine.why(&caller, &request.into_inner().job_id.into()).await;
-        answer(why.map(convert::why))
+        answer(why.map(wire::why))
     }
 
     async fn get_job_logs(&self, request: Request<v1::GetJobLogsRequest>) -> GrpcResult<v1::GetJobLogsResponse> {
         let caller = caller(&request)?;
         let v1::GetJobLogsRequest { job_id, after } = request.into_inner();
         let lines = self.0.engine.logs(&caller, &job_id.into(), after).await;
-        answer(lines.map(|lines| v1::GetJobLogsResponse { lines: lines.iter().map(convert::log_line).collect() }))
+        answer(lines.map(|lines| wire::logs(&lines)))
     }
 
     async fn watch_job_logs(&self, request: Request<v1::WatchJobLogsRequest>) -> GrpcResult<Self::WatchJobLogsStream> {
         let caller = caller(&request)?;
         let v1::WatchJobLogsRequest { job_id, after } = request.into_inner();
         let watch = self.0.engine.watch_logs(&caller, &job_id.into(), after).await;
-        let message = |line| v1::WatchJobLogsResponse { line: Some(convert::log_line(&line)) };
+        let message = |line| v1::WatchJobLogsResponse { line: Some(wire::log_line(&line)) };
         answer(watch.map(|watch| told(watch, self.0.closing.clone(), message)))
     }
 
@@ -92,23 +92,21 @@ impl Scheduler for SchedulerService {
     }
 
     async fn list_workers(&self, _: Request<v1::ListWorkersRequest>) -> GrpcResult<v1::ListWorkersResponse> {
-        let workers = self.0.engine.workers().iter().map(convert::worker).collect();
+        let workers = self.0.engine.workers().iter().map(wire::worker).collect();
         Ok(Response::new(v1::ListWorkersResponse { workers }))
     }
 
     async fn list_queues(&self, _: Request<v1::ListQueuesRequest>) -> GrpcResult<v1::ListQueuesResponse> {
-        answer(self.0.engine.queues().await.map(convert::queues))
+        answer(self.0.engine.queues().await.map(wire::queues))
     }
 }
 
 impl SchedulerService {
     async fn submit_one(&self, caller: &Caller, request: v1::SubmitJobRequest) -> Result<v1::SubmitJobResponse, ApiError> {
-        let wire = request.job.ok_or_else(|| ApiError::invalid("job", "must be set"))?;
-        submit::one(&self.0.engine, caller, new_job(wire)).await.map(|submitted| self.accepted(&submitted))
-    }
-
-    fn accepted(&self, submitted: &Submitted) -> v1::SubmitJobResponse {
-        accepted(submitted, self.0.settings.ack)
+        let job = request.job.ok_or_else(|| ApiError::invalid("job", "must be set"))?;
+        submit::one(&self.0.engine, caller, new_job(job))
+            .await
+            .map(|submitted| wire::accepted(&submitted, self.0.settings.ack))
     }
 }
 
@@ -117,9 +115,9 @@ pub(crate) async fn submit_many(
     engine: &Engine,
     ack: &str,
     caller: &Caller,
-    wire: Vec<v1::NewJob>,
+    jobs: Vec<v1::NewJob>,
 ) -> Result<v1::SubmitJobsResponse, ApiError> {
-    let answers = submit::many(engine, caller, wire.into_iter().map(new_job)).await?;
+    let answers = submit::many(engine, caller, jobs.into_iter().map(new_job)).await?;
     Ok(answered(answers, ack))
 }
 
@@ -127,7 +125,7 @@ pub(crate) async fn submit_many(
 pub(super) fn answered(answers: Vec<Result<Submitted, ApiError>>, ack: &str) -> v1::SubmitJobsResponse {
     let item = |answer: Result<Submitted, ApiError>| Item {
         item: Some(match answer {
-            Ok(submitted) => item::Item::Job(accepted(&submitted, ack)),
+            Ok(submitted) => item::Item::Job(wire::accepted(&submitted, ack)),
             Err(error) => item::Item::Error(v1::ItemError {
                 code: error.code().into(),
                 message: error.to_string(),
@@ -136,13 +134,4 @@ pub(super) fn answered(answers: Vec<Result<Submitted, ApiError>>, ack: &str) -> 
         }),
     };
     v1::SubmitJobsResponse { jobs: answers.into_iter().map(item).collect() }
-}
-
-fn accepted(submitted: &Submitted, ack: &str) -> v1::SubmitJobResponse {
-    v1::SubmitJobResponse {
-        job_id: submitted.job_id.to_string(),
-        state: submitted.state.to_wire().into(),
-        ack: ack.to_owned(),
-        existing: submitted.existing,
-    }
 }

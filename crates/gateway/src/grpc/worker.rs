@@ -18,9 +18,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::scheduler::answered;
-use super::{GrpcResult, WorkerService, answer, caller, convert, exchange};
+use super::{GrpcResult, WorkerService, answer, caller, exchange};
 use crate::auth::{Authenticated, Beside};
-use crate::{errors, queries, submit};
+use crate::{errors, queries, submit, wire};
 
 /// What a worker that is refused asked for, on record.
 const ATTACH: &str = "/lockgate.v1.Worker/Attach";
@@ -82,7 +82,7 @@ impl Worker for WorkerService {
         let after = JobSeq(cursor.map_or(0, |cursor| cursor.0));
         let page = self.0.engine.children(&caller, &job_id.into(), &token.into(), after).await;
         answer(page.map(|page| v1::ListChildrenResponse {
-            children: page.children.iter().map(convert::child).collect(),
+            children: page.children.iter().map(wire::child).collect(),
             next_cursor: page.next.map(|next| queries::cursor_text(Cursor(next.0))).unwrap_or_default(),
         }))
     }

@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use lockgate_api::ToWire;
+use lockgate_api::view::{Answered, Approvals, Changed};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::Answer as Given;
 use lockgate_core::request::Caller;
@@ -9,9 +11,8 @@ use lockgate_core::request::Caller;
 use super::body::{Maybe, Sent};
 use super::query::{PageParams, Params};
 use super::request::{AnswerBody, NoteBody};
-use super::views::{Answered, Approvals, Changed, Name};
 use super::{CallerExtractor, JobPath, RouteResult};
-use crate::ServiceContext;
+use crate::{ServiceContext, wire};
 
 /// List the jobs of the caller's tenant that wait for approval, oldest first.
 #[utoipa::path(get, path = "/v1/approvals", operation_id = "list_approvals", params(PageParams),
@@ -23,7 +24,7 @@ pub(super) async fn list(
 ) -> RouteResult<Json<Approvals>> {
     let (cursor, limit) = params.page()?;
     let (jobs, next) = shared.engine.approvals(&caller, cursor, limit).await?;
-    Ok(Json(Approvals::new(&jobs, !caller.sees_payloads, next)))
+    Ok(Json(Approvals::from(wire::approvals(&jobs, !caller.sees_payloads, next))))
 }
 
 /// Approve a job.
@@ -63,7 +64,7 @@ async fn answer(
     given: Given,
 ) -> RouteResult<Json<Answered>> {
     let job = shared.engine.answer(caller, body.read(id, given)?).await?;
-    Ok(Json(Answered::from(&job)))
+    Ok(Json(Answered::from(lockgate_api::answered(&job))))
 }
 
 /// Release a quarantined result.
@@ -77,5 +78,5 @@ pub(super) async fn release(
     Maybe(body): Maybe<NoteBody>,
 ) -> RouteResult<Json<Changed>> {
     let job = shared.engine.release(&caller, &id, body.note.map(Into::into)).await?;
-    Ok(Json(Changed { job_id: id.to_string(), state: Name(job.state()) }))
+    Ok(Json(Changed { job_id: id.to_string(), state: job.state().to_wire().into() }))
 }

@@ -3,15 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use lockgate_core::job;
+use lockgate_api::ToWire;
+use lockgate_api::view::{Changed, DeadLetter, DeadLetters, Replayed};
 
 use super::body::{Maybe, NoBody, Sent};
 use super::problem::Problem;
 use super::query::{DeadLetterParams, Params};
 use super::request::ReplayBody;
-use super::views::{Changed, DeadLetter, DeadLetters, Name, Replayed};
 use super::{CallerExtractor, JobPath, RouteResult};
-use crate::ServiceContext;
+use crate::{ServiceContext, wire};
 
 /// List dead letters, newest first.
 #[utoipa::path(get, path = "/v1/dead-letters", operation_id = "list_dead_letters", params(DeadLetterParams),
@@ -22,7 +22,7 @@ pub(super) async fn list(
     Params(params): Params<DeadLetterParams>,
 ) -> RouteResult<Json<DeadLetters>> {
     let listing = shared.engine.dead_letters(&caller, params.query(&caller)?).await?;
-    Ok(Json(DeadLetters::from(&listing)))
+    Ok(Json(DeadLetters::from(wire::dead_letters(&listing))))
 }
 
 /// Return the dead letter of one job.
@@ -39,8 +39,8 @@ pub(super) async fn get(
         let detail = format!("job {id:?} is {state} and has no dead letter");
         Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
     };
-    let letter = letter(&job).ok_or_else(none)?;
-    Ok(Json(DeadLetter::from(&letter)))
+    let letter = DeadLetter::of(&lockgate_api::job(&job, &shared.engine.defaults()));
+    Ok(Json(letter.ok_or_else(none)?))
 }
 
 /// Give one dead job a new life.
@@ -54,7 +54,7 @@ pub(super) async fn replay_one(
     Maybe(NoBody {}): Maybe<NoBody>,
 ) -> RouteResult<Json<Changed>> {
     let job = shared.engine.replay_one(&caller, &id).await?;
-    Ok(Json(Changed { job_id: id.to_string(), state: Name(job.state()) }))
+    Ok(Json(Changed { job_id: id.to_string(), state: job.state().to_wire().into() }))
 }
 
 /// Replay every dead letter of the caller's tenant that matches. An empty object matches all.
@@ -66,24 +66,5 @@ pub(super) async fn replay_many(
     Sent(body): Sent<ReplayBody>,
 ) -> RouteResult<Json<Replayed>> {
     let request = body.read(&caller)?;
-    Ok(Json(Replayed::from(shared.engine.replay(&caller, request).await?)))
-}
-
-/// The dead letter that the end of this job left, read off the job.
-fn letter(job: &job::Job) -> Option<job::DeadLetter> {
-    let (request, life) = (&job.request, &job.life);
-    let failure = life.last_error.as_ref().filter(|_| life.state.is_dead())?;
-    Some(job::DeadLetter {
-        job_id: request.job_id.clone(),
-        tenant: request.tenant.clone(),
-        topic: request.topic.clone(),
-        priority: request.priority(),
-        state: life.state,
-        reason: failure.reason,
-        message: failure.message.clone(),
-        attempts: job.attempts_made(),
-        life: life.no,
-        at: life.ended_at?,
-        labels: request.labels.clone(),
-    })
+    Ok(Json(Replayed::from(wire::replayed(&shared.engine.replay(&caller, request).await?))))
 }

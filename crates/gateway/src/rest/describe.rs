@@ -1,5 +1,6 @@
 //! What `/openapi.json` says about the API as a whole, and about every operation alike.
 
+use lockgate_api::view::{Event, LogLine, Progress};
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -8,7 +9,6 @@ use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{ContentBuilder, OpenApi as Api, Ref, RefOr, ResponseBuilder};
 
 use super::problem::Problem;
-use super::views::{Event, LogLine, Progress};
 use crate::auth::service_of;
 
 /// The name of the one security scheme.

@@ -4,14 +4,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use lockgate_api::ToWire;
+use lockgate_api::view::{Changed, FieldProblem, ItemError, Job, Jobs, Logs, Submitted, SubmittedItem, SubmittedJobs, Why};
+use lockgate_engine::{ApiError, Submitted as Acknowledged};
 
 use super::body::{Maybe, Sent};
 use super::idempotency::IdempotencyKey;
 use super::query::{JobParams, Params};
 use super::request::{BatchBody, CancelBody, JobBody};
-use super::views::{Changed, Job, Jobs, Logs, Name, Submitted, SubmittedItem, SubmittedJobs, Why};
 use super::{CallerExtractor, JobPath, RouteResult, with_status};
-use crate::{ServiceContext, submit};
+use crate::{ServiceContext, errors, submit, wire};
 
 /// Submit a job.
 #[utoipa::path(post, path = "/v1/jobs", operation_id = "submit_job", request_body = JobBody, params(
@@ -29,7 +31,7 @@ pub(super) async fn submit(
     key.put_into(&mut job.idempotency_key)?;
     let submitted = submit::one(&shared.engine, &caller, job.read()).await?;
     let status = if submitted.existing { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(with_status(status, Submitted::new(&submitted, shared.settings.ack)))
+    Ok(with_status(status, Submitted::from(wire::accepted(&submitted, shared.settings.ack))))
 }
 
 /// Submit many jobs at once.
@@ -42,8 +44,22 @@ pub(super) async fn submit_batch(
     Sent(batch): Sent<BatchBody>,
 ) -> RouteResult<Json<SubmittedJobs>> {
     let answers = submit::many(&shared.engine, &caller, batch.read()).await?;
-    let item = |answer| SubmittedItem::new(answer, shared.settings.ack);
-    Ok(Json(SubmittedJobs { jobs: answers.into_iter().map(item).collect() }))
+    let jobs = answers.into_iter().map(|answer| item(answer, shared.settings.ack)).collect();
+    Ok(Json(SubmittedJobs { jobs }))
+}
+
+/// What became of one job of a batch. A refusal names its fields, which the message of gRPC has no room for.
+fn item(answer: Result<Acknowledged, ApiError>, ack: &str) -> SubmittedItem {
+    match answer {
+        Ok(submitted) => SubmittedItem::Accepted(wire::accepted(&submitted, ack).into()),
+        Err(error) => {
+            let (code, message, retry_after_ms) =
+                (error.code().to_owned(), error.to_string(), errors::retry_after_ms(&error));
+            let fields = if let ApiError::Invalid(fields) = error { fields } else { Vec::new() };
+            let errors = fields.into_iter().map(FieldProblem::from).collect();
+            SubmittedItem::Refused { error: ItemError { code, message, errors, retry_after_ms } }
+        }
+    }
 }
 
 /// List jobs, newest first.
@@ -55,7 +71,7 @@ pub(super) async fn list(
     Params(params): Params<JobParams>,
 ) -> RouteResult<Json<Jobs>> {
     let listing = shared.engine.jobs(&caller, params.query(&caller)?).await?;
-    Ok(Json(Jobs::new(&listing, &shared.engine.defaults())))
+    Ok(Json(Jobs::from(wire::jobs(&listing, &shared.engine.defaults()))))
 }
 
 /// Return one job with its attempts, result and last error.
@@ -67,7 +83,7 @@ pub(super) async fn get(
     JobPath(id): JobPath,
 ) -> RouteResult<Json<Job>> {
     let view = shared.engine.job(&caller, &id).await?;
-    Ok(Json(Job::full(&view, &shared.engine.defaults())))
+    Ok(Json(Job::full(wire::job_view(&view, &shared.engine.defaults()))))
 }
 
 /// Cancel a job. A worker that runs it is told to stop.
@@ -81,7 +97,7 @@ pub(super) async fn cancel(
     Maybe(body): Maybe<CancelBody>,
 ) -> RouteResult<Json<Changed>> {
     let state = shared.engine.cancel(&caller, &id, body.reason.map(Into::into)).await?;
-    Ok(Json(Changed { job_id: id.to_string(), state: Name(state) }))
+    Ok(Json(Changed { job_id: id.to_string(), state: state.to_wire().into() }))
 }
 
 /// Explain what a job waits for, and what would start it.
@@ -93,7 +109,7 @@ pub(super) async fn why(
     JobPath(id): JobPath,
 ) -> RouteResult<Json<Why>> {
     let why = shared.engine.why(&caller, &id).await?;
-    Ok(Json(Why::new(&id, why)))
+    Ok(Json(Why::new(id.to_string(), wire::why(why))))
 }
 
 /// Return the last log lines of a job's attempts.
@@ -104,5 +120,5 @@ pub(super) async fn logs(
     CallerExtractor(caller): CallerExtractor,
     JobPath(id): JobPath,
 ) -> RouteResult<Json<Logs>> {
-    Ok(Json(Logs::from(shared.engine.logs(&caller, &id, 0).await?)))
+    Ok(Json(Logs::from(wire::logs(&shared.engine.logs(&caller, &id, 0).await?))))
 }

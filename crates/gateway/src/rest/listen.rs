@@ -9,16 +9,18 @@ use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt, future};
 use http::{HeaderMap, StatusCode};
+use lockgate_api::ToWire;
+use lockgate_api::view::{Event, LogLine, Progress};
 use lockgate_core::request::FieldError;
 use lockgate_engine::{ApiError, WatchItem};
 use lockgate_ports::KeptLine;
 
 use super::query::{EventParams, Params};
-use super::views::{Event, LogLine, Progress};
 use super::{CallerExtractor, JobPath, RouteResult};
 use crate::ServiceContext;
 use crate::follow::follow;
 use crate::queries::parsed;
+use crate::wire;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -85,8 +87,10 @@ pub(super) fn sent<T: 'static>(
 
 fn event(item: &WatchItem) -> Option<SseEvent> {
     match item {
-        WatchItem::Event(event) => SseEvent::default().id(event.n.to_string()).json_data(Event::from(event)).ok(),
-        WatchItem::Progress(seen) => SseEvent::default().event("progress").json_data(Progress::from(seen)).ok(),
+        WatchItem::Event(event) => SseEvent::default().id(event.n.to_string()).json_data(Event::from(event.to_wire())).ok(),
+        WatchItem::Progress(seen) => {
+            SseEvent::default().event("progress").json_data(Progress::from(wire::progress(seen))).ok()
+        }
     }
 }
 
@@ -115,6 +119,7 @@ pub(super) async fn logs(
         }
     }
     let watch = shared.engine.watch_logs(&caller, &id, after).await?;
-    let line = |kept: KeptLine| SseEvent::default().id(kept.no.to_string()).json_data(LogLine::from(&kept)).ok();
+    let line =
+        |kept: KeptLine| SseEvent::default().id(kept.no.to_string()).json_data(LogLine::from(wire::log_line(&kept))).ok();
     Ok(sent(follow(watch, shared.closing), line))
 }

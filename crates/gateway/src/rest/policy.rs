@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use lockgate_api::explanation_to_wire;
+use lockgate_api::view::Explained;
 use lockgate_core::ids::JobId;
 use lockgate_core::request::JobRequest;
 use lockgate_ports::SnapshotKind;
@@ -10,7 +12,7 @@ use super::body::{Sent, YamlOrJson};
 use super::config;
 use super::query::{ConfigParams, Params};
 use super::request::{ConfigBody, JobBody, RollbackBody};
-use super::views::{Activated, Config, Explained, Policies};
+use super::views::{Activated, Config, Policies};
 use super::{CallerExtractor, RouteResult};
 use crate::{ServiceContext, configs};
 
@@ -74,5 +76,5 @@ pub(super) async fn explain(
     Sent(job): Sent<JobBody>,
 ) -> RouteResult<Json<Explained>> {
     let request = JobRequest::check(job.read()?, &caller, || JobId::from(UNNAMED))?;
-    Ok(Json(Explained::from(&shared.engine.explain_policy(&request).await?)))
+    Ok(Json(Explained::from(explanation_to_wire(&shared.engine.explain_policy(&request).await?))))
 }

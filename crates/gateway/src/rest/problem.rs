@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use lockgate_api::view::FieldProblem;
 use lockgate_core::request::FieldError;
 use lockgate_engine::ApiError;
 use serde::Serialize;
@@ -30,12 +31,6 @@ pub(super) struct Problem {
     errors: Vec<FieldProblem>,
     #[serde(skip)]
     retry_after_s: Option<u16>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct FieldProblem {
-    field: String,
-    message: String,
 }
 
 impl Problem {
@@ -72,12 +67,6 @@ impl From<ApiError> for Problem {
             problem.errors = fields.into_iter().map(FieldProblem::from).collect();
         }
         problem
-    }
-}
-
-impl From<FieldError> for FieldProblem {
-    fn from(FieldError { field, message }: FieldError) -> Self {
-        Self { field, message }
     }
 }
 

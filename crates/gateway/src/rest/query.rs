@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
+use lockgate_api::view::{JobStateName, LanePriorityName, RunStateName};
 use lockgate_core::ids::TenantId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::LaneView;
@@ -15,7 +16,6 @@ use utoipa::IntoParams;
 
 use super::RouteResult;
 use super::problem::Problem;
-use super::views::{JobStateName, LanePriorityName, RunStateName};
 use crate::queries::{self, PAGE_DEFAULT, parsed};
 
 /// Parameters of a list. The texts are read by the route, so that all errors are told at once.

@@ -116,7 +116,7 @@ fn table(page: &view::Approvals, out: Output) -> String {
             TableCell::text(&question.submitter),
             TableCell::text(&question.rule),
             TableCell::number(&format!("{}/{}", question.approved_by.len(), question.approvers_needed)),
-            out.relative_or_dash(question.asked_at),
+            out.relative_or_dash(Some(question.asked_at)),
             out.relative_or_dash(question.expires_at),
             TableCell::clipped(&question.reason),
         ]
@@ -141,7 +141,7 @@ impl ShowApproval {
 async fn fetch(session: &mut CliSession, job_id: String) -> Result<view::Approval, CliError> {
     let response = session.client.get_job(v1::GetJobRequest { job_id }).await;
     let job = session.answer(response)?;
-    let none = format!("job {} is {}: nobody was asked for an approval", job.job_id, view::state(job.state()));
+    let none = format!("job {} is {}: nobody was asked for an approval", job.job_id, view::JobStateName::from(job.state()));
     view::Approval::of(job).ok_or_else(|| CliError::not_found("approval", none))
 }
 
@@ -164,7 +164,7 @@ fn text(question: &view::Approval, out: Output) -> String {
         ("reason", Some(TableCell::text(&question.reason))),
         ("votes", Some(TableCell::text(votes))),
         ("approved by", list(&question.approved_by)),
-        ("asked", question.asked_at.map(|at| TableCell::text(out.moment(at)))),
+        ("asked", Some(TableCell::text(out.moment(question.asked_at)))),
         ("expires", question.expires_at.map(|at| TableCell::text(out.moment(at)))),
         ("request", Some(TableCell::text(&question.request_hash).toned(Tone::Faint))),
     ];
@@ -194,7 +194,7 @@ impl ApprovalAnswer {
             out.json(&answered)?;
         } else {
             let votes = format!("{} of {} approved", answered.approved_by.len(), answered.approvers_needed);
-            out.line(&format!("{}  {}  {votes}", answered.job_id, out.state(answered.state)))?;
+            out.line(&format!("{}  {}  {votes}", answered.job_id, out.state(&answered.state)))?;
         }
         Ok(Exit::Success)
     }

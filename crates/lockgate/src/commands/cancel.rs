@@ -24,11 +24,11 @@ impl CancelArgs {
         let request = v1::CancelJobRequest { job_id: self.job_id.clone(), reason: self.reason };
         let response = session.client.cancel_job(request).await;
         let response = session.answer(response)?;
-        let state = view::state(response.state());
+        let state = view::JobStateName::from(response.state());
         if session.out.is_json() {
             session.out.json(&view::Changed { job_id: self.job_id, state })?;
         } else {
-            session.out.line(&format!("{}  {}", self.job_id, session.out.state(state)))?;
+            session.out.line(&format!("{}  {}", self.job_id, session.out.state(&state)))?;
         }
         Ok(Exit::Success)
     }

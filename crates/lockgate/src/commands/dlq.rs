@@ -149,11 +149,11 @@ fn table(page: &view::DeadLetters, out: Output) -> String {
     let row = |letter: &view::DeadLetter| {
         vec![
             TableCell::text(&letter.job_id),
-            TableCell::state(letter.state),
+            TableCell::state(&letter.state),
             TableCell::text(&letter.topic),
             TableCell::text(&letter.priority),
             TableCell::number(&letter.attempts),
-            out.relative_or_dash(letter.at),
+            out.relative_or_dash(Some(letter.at)),
             TableCell::text(&letter.reason),
             TableCell::clipped(&letter.message),
         ]
@@ -165,8 +165,10 @@ fn table(page: &view::DeadLetters, out: Output) -> String {
 impl ShowDeadLetter {
     async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.client.get_job(v1::GetJobRequest { job_id: self.job_id }).await;
-        let job = view::Job::full(session.answer(response)?);
-        let Some(letter) = job.dead_letter() else {
+        let job = session.answer(response)?;
+        let letter = view::DeadLetter::of(&job);
+        let job = view::Job::full(job);
+        let Some(letter) = letter else {
             let message = format!("job {} has no dead letter: it is {}", job.job_id, job.state);
             return Err(CliError::not_found("dead letter", message));
         };

@@ -3,7 +3,7 @@
 use clap::Args;
 use lockgate_proto::v1;
 
-use super::jobs;
+use super::{constraints_text, jobs};
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone, span};
 use crate::session::CliSession;
@@ -64,7 +64,7 @@ pub(crate) fn text(job: &view::Job, out: Output) -> String {
 }
 
 fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> {
-    let moment = |at: view::Moment| TableCell::text(out.moment(at));
+    let moment = |at: view::Time| TableCell::text(out.moment(at));
     let pairs = |map: &'a std::collections::BTreeMap<String, String>| {
         let list: Vec<String> = map.iter().map(|(name, value)| format!("{name}={value}")).collect();
         (!list.is_empty()).then(|| TableCell::text(list.join(" ")))
@@ -80,14 +80,14 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> 
     let failures = format!("{} of {}", job.failures, job.max_attempts);
     let facts = [
         ("job", Some(TableCell::text(&job.job_id))),
-        ("state", Some(TableCell::state(job.state))),
+        ("state", Some(TableCell::state(&job.state))),
         ("topic", Some(TableCell::text(&job.topic))),
         ("tenant", Some(TableCell::text(actor))),
         ("priority", Some(TableCell::text(&job.priority))),
         ("failures", (job.failures > 0).then(|| TableCell::text(failures))),
         ("life", (job.life > 1).then(|| TableCell::text(job.life.to_string()))),
         ("progress", progress),
-        ("submitted", job.submitted_at.map(moment)),
+        ("submitted", Some(moment(job.submitted_at))),
         ("due", job.due_at.map(moment)),
         ("deadline", job.deadline_at.map(moment)),
         ("ended", job.ended_at.map(moment)),
@@ -101,7 +101,7 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> 
         ("env", pairs(&job.env)),
         ("key", text(&job.idempotency_key)),
         ("shares limits", text(&job.concurrency_key)),
-        ("trace", text(&job.trace_id)),
+        ("trace", (!job.trace_id.is_empty()).then(|| TableCell::text(&job.trace_id))),
         ("payload", payload(job)),
     ];
     facts.into_iter().chain(decisions(job, out)).filter_map(|(name, field)| field.map(|field| (name, field))).collect()
@@ -137,7 +137,7 @@ fn children_line(children: &view::Children, out: Output) -> String {
 }
 
 fn verdict_line(verdict: &view::Verdict) -> String {
-    let constraints = verdict.constraints.as_ref().map(|constraints| format!(" [{}]", constraints.text()));
+    let constraints = verdict.constraints.as_ref().map(|constraints| format!(" [{}]", constraints_text(constraints)));
     format!("{} by {}: {}{}", verdict.decision, verdict.rule, verdict.reason, constraints.unwrap_or_default())
 }
 
@@ -153,7 +153,7 @@ fn approval_line(approval: &view::AskedApproval, out: Output) -> String {
 }
 
 fn output_line(check: &view::OutputCheck) -> String {
-    let Some(decision) = &check.decision else { return check.stage.clone() };
+    let Some(decision) = &check.decision else { return check.stage.to_string() };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let found = match check.findings.len() {
         0 => String::new(),

@@ -72,11 +72,11 @@ pub(super) fn table(page: &view::Jobs, out: Output) -> String {
     let row = |job: &view::Job| {
         vec![
             TableCell::text(&job.job_id),
-            TableCell::state(job.state),
+            TableCell::state(&job.state),
             TableCell::text(&job.topic),
             TableCell::text(&job.priority),
             TableCell::number(&job.attempt),
-            out.relative_or_dash(job.submitted_at),
+            out.relative_or_dash(Some(job.submitted_at)),
             out.relative_or_dash(job.ended_at),
             TableCell::clipped(job.last_error.as_ref().map_or("", |error| &error.message)),
         ]

@@ -62,23 +62,40 @@ fn wire_state(state: Option<JobState>) -> v1::JobState {
 
 /// A verdict and its grounds, and what would help against a refusal.
 fn verdict_text(verdict: &view::Verdict, out: Output) -> String {
-    let tone = match verdict.decision {
+    let tone = match &*verdict.decision {
         "allow" | "allow_with_constraints" => Tone::Good,
         "deny" => Tone::Bad,
         _ => Tone::Waiting,
     };
     let mut fields = vec![
-        ("decision", TableCell::text(verdict.decision).toned(tone)),
+        ("decision", TableCell::text(&verdict.decision).toned(tone)),
         ("rule", TableCell::text(&verdict.rule)),
         ("reason", TableCell::text(&verdict.reason)),
         ("policy", TableCell::text(&verdict.snapshot)),
     ];
     if let Some(constraints) = &verdict.constraints {
-        fields.push(("constraints", TableCell::text(constraints.text())));
+        fields.push(("constraints", TableCell::text(constraints_text(constraints))));
     }
     let remedies = remedies(verdict);
     let text = out.fields(&fields);
     if remedies.is_empty() { text } else { format!("{text}\n\n{remedies}") }
+}
+
+/// `network=deny max_runtime_ms=500`.
+fn constraints_text(constraints: &view::Constraints) -> String {
+    let number = |name: &str, number: Option<u64>| number.map(|number| format!("{name}={number}"));
+    let word = |name: &str, word: Option<&str>| word.map(|word| format!("{name}={word}"));
+    let pools = constraints.allowed_pools.as_ref().map(|pools| pools.join(","));
+    let parts = [
+        number("max_runtime_ms", constraints.max_runtime_ms),
+        number("max_retries", constraints.max_retries.map(u64::from)),
+        number("max_output_bytes", constraints.max_output_bytes),
+        number("max_concurrent", constraints.max_concurrent.map(u64::from)),
+        word("allowed_pools", pools.as_deref()),
+        word("network", constraints.network.as_deref()),
+        word("exec", constraints.exec.as_deref()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// What the submitter could change to be allowed, a line each.
@@ -98,7 +115,7 @@ mod tests {
     #[test]
     fn every_state_and_priority_has_its_value_on_the_wire() {
         for state in JobState::ALL {
-            assert_eq!(crate::view::state(wire_state(Some(state))), state.as_str());
+            assert_eq!(&*view::JobStateName::from(wire_state(Some(state))), state.as_str());
         }
         for priority in Priority::ALL {
             let name = format!("PRIORITY_{}", priority.as_str().to_uppercase());

@@ -24,11 +24,11 @@ impl Release {
         let request = v1::ReleaseOutputRequest { job_id: self.job_id, note: self.note };
         let response = session.approvals().release_output(request).await;
         let released = session.answer(response)?;
-        let state = view::state(released.state());
+        let state = view::JobStateName::from(released.state());
         if session.out.is_json() {
             session.out.json(&view::Changed { job_id: released.job_id, state })?;
         } else {
-            session.out.line(&format!("{}  {}", released.job_id, session.out.state(state)))?;
+            session.out.line(&format!("{}  {}", released.job_id, session.out.state(&state)))?;
         }
         Ok(Exit::Success)
     }

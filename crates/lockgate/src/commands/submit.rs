@@ -165,13 +165,13 @@ impl Submit {
 
 fn submitted_line(submitted: &view::Submitted, out: Output) -> String {
     let note = if submitted.existing { "was there already" } else { submitted.ack.as_str() };
-    format!("{}  {}  {}", submitted.job_id, out.state(submitted.state), out.paint(note, Tone::Faint))
+    format!("{}  {}  {}", submitted.job_id, out.state(&submitted.state), out.paint(note, Tone::Faint))
 }
 
 async fn wait_for(session: &mut CliSession, submitted: &view::Submitted) -> Result<Exit, CliError> {
     let out = session.out;
     out.remark(&submitted_line(submitted, out));
-    let live = LiveBar::new(out, submitted.state.to_owned());
+    let live = LiveBar::new(out, String::from(&submitted.state));
     let job = follow(session, &submitted.job_id, 0, |item| {
         live.say(item_text(&item));
         Ok(())
@@ -190,7 +190,7 @@ async fn wait_for(session: &mut CliSession, submitted: &view::Submitted) -> Resu
         out.line(job.result.as_ref().map_or("null", |result| result.get()))?;
     } else {
         let error = job.last_error.map(|error| format!(": {}: {}", error.reason, error.message)).unwrap_or_default();
-        eprintln!("{} {}{error}", job.job_id, out.state(job.state));
+        eprintln!("{} {}{error}", job.job_id, out.state(&job.state));
         out.remark(&format!("`lockgate get {}` shows its attempts", job.job_id));
     }
     Ok(exit)

@@ -59,8 +59,8 @@ fn event_line(event: &view::Event, out: Output) -> String {
             line.push_str(&format!(" {word} {value}"));
         }
     }
-    if event.until.is_some() {
-        line.push_str(&format!(" not before {}", clock_time(event.until)));
+    if let Some(until) = event.until {
+        line.push_str(&format!(" not before {}", clock_time(until)));
     }
     match (&event.reason, &event.message) {
         (Some(reason), Some(message)) => line.push_str(&format!(": {reason}: {message}")),

@@ -26,7 +26,7 @@ impl WhyArgs {
             return Ok(Exit::Success);
         }
         session.out.line(&text(&why, session.out))?;
-        if why.state == view::state(v1::JobState::Denied) {
+        if why.state == *view::JobStateName::from(v1::JobState::Denied) {
             say_remedies(session, why.job_id).await?;
         }
         Ok(Exit::Success)
@@ -51,7 +51,7 @@ fn text(why: &view::Why, out: Output) -> String {
 }
 
 fn facts(why: &view::Why, out: Output) -> Vec<(&'static str, TableCell)> {
-    let mut facts = vec![("state", TableCell::state(why.state)), ("reason", TableCell::text(&why.reason))];
+    let mut facts = vec![("state", TableCell::state(&why.state)), ("reason", TableCell::text(&why.reason))];
     if !why.next_step.is_empty() {
         facts.push(("next", TableCell::text(&why.next_step)));
     }

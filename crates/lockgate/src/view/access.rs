@@ -3,7 +3,7 @@
 use lockgate_proto::v1;
 use serde::Serialize;
 
-use super::Moment;
+use super::Time;
 use super::convert::{present, time};
 
 #[derive(Debug, Serialize)]
@@ -24,10 +24,10 @@ pub(crate) struct Credential {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) actor_type: Option<String>,
     pub(crate) grant: Grant,
-    pub(crate) created_at: Option<Moment>,
+    pub(crate) created_at: Option<Time>,
     pub(crate) created_by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ends_at: Option<Moment>,
+    pub(crate) ends_at: Option<Time>,
     pub(crate) ended: bool,
 }
 

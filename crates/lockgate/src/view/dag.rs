@@ -5,7 +5,7 @@ use lockgate_proto::v1;
 use serde::Serialize;
 
 use super::convert::{document, present, time};
-use super::{Json, Moment};
+use super::{Json, Time};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct StoredDag {
@@ -24,7 +24,7 @@ pub(crate) struct Dag {
     pub(crate) description: Option<String>,
     pub(crate) nodes: u32,
     pub(crate) actor: String,
-    pub(crate) stored_at: Moment,
+    pub(crate) stored_at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
@@ -56,11 +56,11 @@ pub(crate) struct Run {
     pub(crate) output: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<RunError>,
-    pub(crate) began_at: Moment,
+    pub(crate) began_at: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_at: Option<Moment>,
+    pub(crate) ended_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) deadline_at: Option<Moment>,
+    pub(crate) deadline_at: Option<Time>,
     pub(crate) tainted: bool,
     pub(crate) done: u32,
     pub(crate) total: u32,
@@ -94,11 +94,11 @@ pub(crate) struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) child_run_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) began_at: Option<Moment>,
+    pub(crate) began_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_at: Option<Moment>,
+    pub(crate) ended_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) wakes_at: Option<Moment>,
+    pub(crate) wakes_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<RunError>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ pub(crate) struct Node {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) memo_job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) waits_for_worker_until: Option<Moment>,
+    pub(crate) waits_for_worker_until: Option<Time>,
     pub(crate) round: u32,
 }
 

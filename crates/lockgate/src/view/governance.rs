@@ -4,7 +4,7 @@ use lockgate_proto::v1;
 use serde::Serialize;
 
 use super::convert::{document, present, time};
-use super::{Json, Moment};
+use super::{Json, Time};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Policies {
@@ -25,7 +25,7 @@ pub(crate) struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) actor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) activated_at: Option<Moment>,
+    pub(crate) activated_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct AuditRows {
 #[derive(Debug, Serialize)]
 pub(crate) struct AuditRow {
     pub(crate) id: i64,
-    pub(crate) at: Option<Moment>,
+    pub(crate) at: Option<Time>,
     pub(crate) tenant: String,
     pub(crate) actor: String,
     pub(crate) action: String,
@@ -84,7 +84,7 @@ pub(crate) struct Breaker {
     pub(crate) state: String,
     pub(crate) failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) open_until: Option<Moment>,
+    pub(crate) open_until: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_error: Option<String>,
     pub(crate) sharing: String,

@@ -3,7 +3,7 @@
 use lockgate_proto::v1;
 use serde::Serialize;
 
-use super::Moment;
+use super::Time;
 use super::convert::{present, time};
 
 #[derive(Debug, Serialize)]
@@ -42,7 +42,7 @@ pub(crate) struct Schedule {
     pub(crate) open: Vec<Slot>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) backfills: Vec<Backfill>,
-    pub(crate) upcoming: Vec<Moment>,
+    pub(crate) upcoming: Vec<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<String>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Slots {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Slot {
-    pub(crate) nominal: Option<Moment>,
+    pub(crate) nominal: Option<Time>,
     pub(crate) series: String,
     pub(crate) outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,14 +65,14 @@ pub(crate) struct Slot {
     pub(crate) job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) run_id: Option<String>,
-    pub(crate) decided_at: Option<Moment>,
+    pub(crate) decided_at: Option<Time>,
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Backfill {
     pub(crate) id: String,
-    pub(crate) done_until: Option<Moment>,
-    pub(crate) until: Option<Moment>,
+    pub(crate) done_until: Option<Time>,
+    pub(crate) until: Option<Time>,
     pub(crate) concurrency: u32,
 }
 

@@ -2,18 +2,12 @@
 
 use std::borrow::Cow;
 
-use lockgate_api::{output_stage_name, scope_name};
 use lockgate_core::breaker::BreakerState;
 use lockgate_core::dag::{NodeState, RunState, UndoState};
-use lockgate_core::job::{JobState, OnTimeout, OutputStage, Phase};
 use lockgate_core::lane::Priority;
-use lockgate_core::output::OutputDecision;
-use lockgate_core::policy::RuleScope;
 use lockgate_core::pools::DispatchMode;
-use lockgate_core::scan::FindingKind;
 use lockgate_core::schedule::{Misfire, Overlap, SlotOutcome};
 use lockgate_core::time::Timestamp;
-use lockgate_core::verdict::{Access, Decision};
 use lockgate_engine::WorkerStatus;
 use lockgate_ports::Sharing;
 use serde::{Serialize, Serializer};
@@ -116,39 +110,15 @@ macro_rules! spelled {
 
 listed!(
     BreakerStateName = BreakerState,
-    DecisionName = Decision,
     DispatchModeName = DispatchMode,
-    JobStateName = JobState,
     MisfireName = Misfire,
     NodeStateName = NodeState,
-    OnTimeoutName = OnTimeout,
-    OutputDecisionName = OutputDecision,
     OverlapName = Overlap,
     LanePriorityName = Priority,
     RunStateName = RunState,
     SharingName = Sharing,
 );
 
-spelled!(AccessName = Access as "Access" { Allow = "allow", Deny = "deny" });
-spelled!(FindingKindName = FindingKind as "FindingKind" { Secrets = "secrets", Pii = "pii", Injection = "injection", Pattern = "pattern" });
-spelled!(OutputStageName = OutputStage as "OutputStage" {
-    Scanning = output_stage_name(Self::Scanning),
-    Held = output_stage_name(Self::Held),
-    Unchecked = output_stage_name(Self::Unchecked),
-    Checked = output_stage_name(Self::Checked),
-});
-spelled!(PhaseName = Phase as "Phase" {
-    Queued = "QUEUED",
-    Running = "RUNNING",
-    Succeeded = "SUCCEEDED",
-    Failed = "FAILED",
-    DeadLetter = "DEADLETTER",
-});
-spelled!(PolicyScopeName = RuleScope as "PolicyScope" {
-    Base = scope_name(Self::Base),
-    Tenant = scope_name(Self::Tenant),
-    Workflow = scope_name(Self::Workflow),
-});
 spelled!(SlotOutcomeName = SlotOutcome as "SlotOutcome" {
     Due = Self::Due.as_str(),
     Started = Self::Started.as_str(),

@@ -126,7 +126,7 @@ fn facts(node: &view::Node, items: Option<&Counts>, out: Output) -> String {
     facts.join("  ")
 }
 
-fn lasted(began: Option<view::Moment>, ended: Option<view::Moment>) -> Option<String> {
+fn lasted(began: Option<view::Time>, ended: Option<view::Time>) -> Option<String> {
     let ms = ended?.0.as_millisecond() - began?.0.as_millisecond();
     Some(format!("{:>6}", span(Duration::from_millis(ms.unsigned_abs()))))
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use lockgate_api::known_state;
+use lockgate_core::job::JobState;
 use lockgate_proto::v1;
 use serde::Serialize;
 
 use super::mix::LoadKind;
 use crate::output::{Output, TableCell, Tone};
-use crate::view;
 
 /// A job of the load as it was last seen.
 #[derive(Clone, Debug)]
@@ -25,7 +26,12 @@ impl SeenJob {
         let kind = LoadKind::of_topic(&job.topic)?;
         let took =
             job.ended_at_ms.map(|ended| Duration::from_millis(u64::try_from(ended - job.submitted_at_ms).unwrap_or(0)));
-        Some(Self { kind, state: view::state(job.state()), attempts: job.attempts, took })
+        Some(Self {
+            kind,
+            state: known_state(job.state).ok().flatten().map_or("UNKNOWN", JobState::as_str),
+            attempts: job.attempts,
+            took,
+        })
     }
 }
 

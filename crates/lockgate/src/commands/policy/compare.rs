@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
-use lockgate_api::verdict_from_wire;
+use lockgate_api::{verdict_from_wire, verdict_to_wire};
 use lockgate_core::verdict::Verdict;
 use lockgate_proto::v1;
 use serde::Serialize;
 
 use super::{PolicySource, Text};
 use crate::args;
+use crate::commands::constraints_text;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell};
 use crate::session::CliSession;
@@ -115,13 +116,17 @@ async fn compare(
                 (Some(_), None) => continue,
             };
             if old.as_ref().is_none_or(|old| differs(old, &job.verdict)) {
-                let (old, new) = (old.as_ref().map(view::Verdict::from), view::Verdict::from(&job.verdict));
+                let (old, new) = (old.as_ref().map(shown), shown(&job.verdict));
                 compared.changed.push(ChangedVerdict { job_id: job.id, topic: job.topic, old, new });
             }
         }
     }
     compared.cut = jobs.cut;
     Ok(compared)
+}
+
+fn shown(verdict: &Verdict) -> view::Verdict {
+    verdict_to_wire(verdict).into()
 }
 
 /// A mere change of rule or reason is none.
@@ -206,7 +211,7 @@ fn show(compared: &Compared, out: Output) -> Result<Exit, CliError> {
 
 fn table(compared: &Compared, out: Output) -> String {
     let said = |verdict: &view::Verdict| {
-        let constraints = verdict.constraints.as_ref().map(|constraints| format!(" ({})", constraints.text()));
+        let constraints = verdict.constraints.as_ref().map(|constraints| format!(" ({})", constraints_text(constraints)));
         format!("{} by {}{}", verdict.decision, verdict.rule, constraints.unwrap_or_default())
     };
     let row = |change: &ChangedVerdict| {

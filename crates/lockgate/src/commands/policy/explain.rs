@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lockgate_api::{explanation_from_wire, subject_from_wire};
+use lockgate_api::{explanation_from_wire, explanation_to_wire, subject_from_wire};
 use lockgate_core::lane::Priority;
 use lockgate_core::policy::{Explanation, Policy, Subject, Velocity, VelocityWindow};
 use lockgate_core::request::Caller;
@@ -85,7 +85,7 @@ impl Explain {
             (None, Some(session)) => ask(&session, subject).await?,
             (None, None) => ask(&CliSession::connect(connection, out).await?, subject).await?,
         };
-        show(&view::Explained::from(&explanation), out)
+        show(&view::Explained::from(explanation_to_wire(&explanation)), out)
     }
 
     fn subject(self) -> Result<v1::Subject, CliError> {
@@ -163,7 +163,7 @@ fn text(explained: &view::Explained, out: Output) -> String {
     let mut text = verdict_text(&explained.verdict, out);
     if !explained.steps.is_empty() {
         let row = |step: &view::Step| {
-            let tone = match step.outcome {
+            let tone = match step.outcome.as_str() {
                 "matched" => Tone::Good,
                 "failed" => Tone::Bad,
                 _ => Tone::Faint,
@@ -171,8 +171,8 @@ fn text(explained: &view::Explained, out: Output) -> String {
             let why = step.why.as_deref().unwrap_or_default();
             vec![
                 TableCell::text(&step.rule),
-                TableCell::text(step.scope),
-                TableCell::text(step.outcome).toned(tone),
+                TableCell::text(&step.scope),
+                TableCell::text(&step.outcome).toned(tone),
                 TableCell::text(why),
             ]
         };

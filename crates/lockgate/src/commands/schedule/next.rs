@@ -13,7 +13,7 @@ use crate::args;
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
-use crate::view::Moment;
+use crate::view::Time;
 
 /// Show the next times of a cron expression, without a server
 #[derive(Args, Debug)]
@@ -50,7 +50,7 @@ impl NextTimes {
             return Ok(Exit::Success);
         }
         for at in &times {
-            let moment = Timestamp::from_millisecond(at.as_millis()).map(Moment).map(|at| out.relative(at));
+            let moment = Timestamp::from_millisecond(at.as_millis()).map(Time).map(|at| out.relative(at));
             let relative = out.paint(&moment.unwrap_or_default(), Tone::Faint);
             out.line(&format!("{}  {relative}", table.write(*at)))?;
         }
