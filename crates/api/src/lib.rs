@@ -3,18 +3,24 @@
 //!
 //! A file has an entity whole, so that a new field of it is written in one place.
 
+mod access;
 mod approval;
 mod dag;
 mod dead_letter;
+mod governance;
+mod health;
 mod history;
 mod job;
 mod name_set;
 mod names;
 mod output;
+mod overview;
+mod pools;
 mod request;
 mod result;
 mod subject;
 mod submitted;
+mod tenants;
 mod time;
 mod verdict;
 mod why;
@@ -22,6 +28,7 @@ mod why;
 use lockgate_core::request::Json;
 use serde_json::value::RawValue;
 
+pub use access::credential_to_wire;
 pub use approval::{answered, approval};
 pub use dag::{KnownState, known_run_state, percent, run_changes, run_head, run_whole};
 pub use job::{job, platform_labels};
@@ -37,13 +44,19 @@ pub use verdict::{
 
 /// The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
 pub mod view {
+    pub use crate::access::{Credential, Credentials, Grant, MadeKey, WhoAmI};
     pub use crate::approval::{Answered, Approval, Approvals, AskedApproval, Vote};
     pub use crate::dead_letter::{DeadLetter, DeadLetters, Replayed};
+    pub use crate::governance::{Activated, AuditRow, AuditRows, Breaker, Breakers, Config, Configs, Policies, Verified};
+    pub use crate::health::{Health, HealthComponent, HealthFinding, HealthLeader, HealthLoop};
     pub use crate::history::{Event, LogLine, Logs, Progress};
     pub use crate::job::{Attempt, Children, Failure, Job, Jobs};
     pub use crate::name_set::*;
     pub use crate::output::{Finding, OutputCheck};
+    pub use crate::overview::{Queue, Queues, Worker, Workers};
+    pub use crate::pools::{DrainedWorker, Pool, PoolChanged, Pools};
     pub use crate::submitted::{Changed, FieldProblem, ItemError, Submitted, SubmittedItem, SubmittedJobs};
+    pub use crate::tenants::{ErasedTenant, Tenant, TenantQuota, Tenants};
     pub use crate::time::Time;
     pub use crate::verdict::{ApprovalTerms, Constraints, Explained, Remediation, Step, Verdict};
     pub use crate::why::{Considered, LimitLook, PoolLook, Why};

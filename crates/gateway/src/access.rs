@@ -1,13 +1,11 @@
-//! Credentials on the wire, for both doors.
+//! Credentials that clients ask for, by either door.
 
 use std::time::Duration;
 
-use lockgate_core::access::{Credential, CredentialKind, Grant, Reach, Role};
+use lockgate_core::access::{Grant, Reach, Role};
 use lockgate_core::ids::PoolName;
 use lockgate_core::request::FieldError;
-use lockgate_core::time::Timestamp;
 use lockgate_engine::{ApiError, NewCredential};
-use lockgate_proto::v1;
 
 use crate::ServiceContext;
 use crate::auth::{AccessMode, Entrance};
@@ -58,38 +56,5 @@ pub(crate) fn entrance(shared: &ServiceContext) -> Result<&Entrance, ApiError> {
             let text = "this server asks nobody for a credential, so there are none to manage; start it with --auth";
             Err(ApiError::NotConfigured(text.to_owned()))
         }
-    }
-}
-
-pub(crate) fn kind(credential: &Credential) -> &'static str {
-    match credential.kind {
-        CredentialKind::Key { .. } => "key",
-        CredentialKind::Certificate => "certificate",
-    }
-}
-
-pub(crate) fn credential_to_wire(credential: &Credential, now: Timestamp) -> v1::Credential {
-    v1::Credential {
-        id: credential.id.to_string(),
-        kind: kind(credential).to_owned(),
-        actor: credential.actor.to_string(),
-        actor_type: credential.actor_type.as_deref().unwrap_or_default().to_owned(),
-        grant: Some(grant_to_wire(&credential.grant)),
-        created_at_ms: credential.created_at.as_millis(),
-        created_by: credential.created_by.to_string(),
-        ends_at_ms: credential.ends_at.map(Timestamp::as_millis),
-        ended: !credential.is_valid(now),
-    }
-}
-
-pub(crate) fn grant_to_wire(grant: &Grant) -> v1::Grant {
-    v1::Grant {
-        roles: grant.roles.iter().map(ToString::to_string).collect(),
-        tenant: match &grant.reach {
-            Reach::Tenant(tenant) => tenant.to_string(),
-            Reach::Everyone => String::new(),
-        },
-        pools: grant.pools.iter().map(ToString::to_string).collect(),
-        payloads: grant.payloads,
     }
 }

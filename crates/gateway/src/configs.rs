@@ -6,7 +6,6 @@ use lockgate_core::ids::ActorId;
 use lockgate_core::time::Timestamp;
 use lockgate_engine::{ApiError, Engine};
 use lockgate_ports::{Active, SnapshotKind, SnapshotRow};
-use lockgate_proto::v1;
 
 /// What a text is called in errors when the client names no file.
 pub(crate) fn file_name(kind: SnapshotKind) -> String {
@@ -64,18 +63,6 @@ impl ConfigVersion {
     pub(crate) fn version(&self) -> u64 {
         self.activation.as_ref().map_or(0, |activation| activation.version)
     }
-
-    fn actor(&self) -> String {
-        self.activation.as_ref().map(|activation| activation.actor.to_string()).unwrap_or_default()
-    }
-
-    fn activated_at_ms(&self) -> Option<i64> {
-        self.activation.as_ref().map(|activation| activation.at.as_millis())
-    }
-
-    fn text(&self) -> String {
-        self.text.as_deref().unwrap_or_default().to_owned()
-    }
 }
 
 impl From<Active> for ConfigVersion {
@@ -89,31 +76,5 @@ impl From<SnapshotRow> for ConfigVersion {
     fn from(row: SnapshotRow) -> Self {
         let activation = LastActivation { version: row.version, actor: row.actor, at: row.at };
         Self { snapshot: row.id, in_force: false, text: None, activation: Some(activation) }
-    }
-}
-
-impl From<ConfigVersion> for v1::Policy {
-    fn from(known: ConfigVersion) -> Self {
-        Self {
-            version: known.version(),
-            text: known.text(),
-            actor: known.actor(),
-            activated_at_ms: known.activated_at_ms(),
-            in_force: known.in_force,
-            snapshot: known.snapshot.to_string(),
-        }
-    }
-}
-
-impl From<ConfigVersion> for v1::Config {
-    fn from(known: ConfigVersion) -> Self {
-        Self {
-            version: known.version(),
-            text: known.text(),
-            actor: known.actor(),
-            activated_at_ms: known.activated_at_ms(),
-            in_force: known.in_force,
-            snapshot: known.snapshot.to_string(),
-        }
     }
 }

@@ -17,7 +17,6 @@ mod dashboard;
 mod errors;
 mod follow;
 mod grpc;
-mod health;
 mod hosts;
 mod metrics;
 mod peer;

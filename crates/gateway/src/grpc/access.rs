@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockgate_api::credential_to_wire;
 use lockgate_core::access::{CredentialId, Identity};
 use lockgate_engine::{ApiError, MadeKey};
 use lockgate_proto::v1;
@@ -10,22 +11,16 @@ use tonic::{Request, Status};
 
 use super::lists::{page, present};
 use super::{AccessService, GrpcResult, answer, caller};
-use crate::access::{Wanted, credential_to_wire, entrance, grant_to_wire};
+use crate::access::{Wanted, entrance};
 use crate::auth::Authenticated;
-use crate::errors;
+use crate::{errors, wire};
 
 #[tonic::async_trait]
 impl Access for AccessService {
     async fn who_am_i(&self, request: Request<v1::WhoAmIRequest>) -> GrpcResult<v1::WhoAmIResponse> {
         let caller = caller(&request)?;
         let admitted = request.extensions().get::<Authenticated>();
-        answer(Ok(v1::WhoAmIResponse {
-            actor: caller.actor.to_string(),
-            actor_type: caller.actor_type.as_deref().unwrap_or_default().to_owned(),
-            tenant: caller.tenant.to_string(),
-            grant: admitted.map(|admitted| grant_to_wire(&admitted.identity.grant)),
-            credential: admitted.map(|admitted| admitted.identity.via.to_string()).unwrap_or_default(),
-        }))
+        answer(Ok(wire::who_am_i(&caller, admitted.map(|admitted| &admitted.identity))))
     }
 
     async fn create_key(&self, request: Request<v1::CreateKeyRequest>) -> GrpcResult<v1::CreateKeyResponse> {
@@ -84,16 +79,11 @@ impl AccessService {
     async fn list(&self, by: &Identity, wire: v1::ListCredentialsRequest) -> Result<v1::ListCredentialsResponse, ApiError> {
         let after = present(wire.after).map(|after| CredentialId::from(&*after));
         let (rows, next) = self.0.engine.credentials(by, after.as_ref(), page(wire.limit)).await?;
-        let now = self.0.clock.now();
-        Ok(v1::ListCredentialsResponse {
-            credentials: rows.iter().map(|credential| credential_to_wire(credential, now)).collect(),
-            next_after: next.map(|next| next.to_string()).unwrap_or_default(),
-        })
+        Ok(wire::credentials(&rows, next.as_ref(), self.0.clock.now()))
     }
 
     fn made(&self, made: &MadeKey) -> v1::CreateKeyResponse {
-        let credential = Some(credential_to_wire(&made.credential, self.0.clock.now()));
-        v1::CreateKeyResponse { credential, key: made.key.reveal() }
+        wire::made_key(made, self.0.clock.now())
     }
 }
 

@@ -92,8 +92,7 @@ impl Scheduler for SchedulerService {
     }
 
     async fn list_workers(&self, _: Request<v1::ListWorkersRequest>) -> GrpcResult<v1::ListWorkersResponse> {
-        let workers = self.0.engine.workers().iter().map(wire::worker).collect();
-        Ok(Response::new(v1::ListWorkersResponse { workers }))
+        Ok(Response::new(wire::workers(&self.0.engine.workers())))
     }
 
     async fn list_queues(&self, _: Request<v1::ListQueuesRequest>) -> GrpcResult<v1::ListQueuesResponse> {

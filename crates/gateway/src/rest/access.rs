@@ -6,6 +6,8 @@ use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
+use lockgate_api::credential_to_wire;
+use lockgate_api::view::{Credential, Credentials, MadeKey as MadeKeyView, WhoAmI};
 use lockgate_core::access::CredentialId;
 use lockgate_engine::MadeKey;
 use serde::Deserialize;
@@ -13,11 +15,10 @@ use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent};
 use super::query::{NameParams, Params};
-use super::views::{Credential, Credentials, MadeKey as MadeKeyView, WhoAmI};
 use super::{CallerExtractor, RouteResult, with_status};
-use crate::ServiceContext;
 use crate::access::{Wanted, entrance};
 use crate::auth::Authenticated;
+use crate::{ServiceContext, wire};
 
 /// What somebody shall come in with.
 #[derive(Deserialize, ToSchema)]
@@ -73,7 +74,7 @@ pub(super) async fn whoami(
     CallerExtractor(caller): CallerExtractor,
     admitted: Option<Extension<Authenticated>>,
 ) -> Json<WhoAmI> {
-    Json(WhoAmI::new(&caller, admitted.as_ref().map(|admitted| &admitted.identity)))
+    Json(wire::who_am_i(&caller, admitted.as_ref().map(|admitted| &admitted.identity)).into())
 }
 
 /// Make an API key.
@@ -123,7 +124,7 @@ pub(super) async fn bind(
     let by = by(admitted)?;
     let new = Wanted::from(body.credential).read()?;
     let bound = shared.engine.bind_certificate(&by.identity, &body.subject, new).await?;
-    Ok(with_status(StatusCode::CREATED, Credential::new(&bound, shared.clock.now())))
+    Ok(with_status(StatusCode::CREATED, Credential::from(credential_to_wire(&bound, shared.clock.now()))))
 }
 
 /// List the credentials that the caller may manage, by id.
@@ -139,7 +140,7 @@ pub(super) async fn list(
     let (after, limit) = params.page()?;
     let after = after.as_deref().map(CredentialId::from);
     let (rows, next) = shared.engine.credentials(&by.identity, after.as_ref(), limit).await?;
-    Ok(Json(Credentials::new(&rows, next.as_ref(), shared.clock.now())))
+    Ok(Json(wire::credentials(&rows, next.as_ref(), shared.clock.now()).into()))
 }
 
 /// End a credential.
@@ -157,7 +158,7 @@ pub(super) async fn revoke(
     entrance(&shared)?;
     let by = by(admitted)?;
     let ended = shared.engine.revoke_credential(&by.identity, &CredentialId::from(&*id)).await?;
-    Ok(Json(Credential::new(&ended, shared.clock.now())))
+    Ok(Json(credential_to_wire(&ended, shared.clock.now()).into()))
 }
 
 fn by(admitted: Option<Extension<Authenticated>>) -> RouteResult<Authenticated> {
@@ -166,5 +167,5 @@ fn by(admitted: Option<Extension<Authenticated>>) -> RouteResult<Authenticated> 
 }
 
 fn shown(shared: &ServiceContext, made: &MadeKey) -> Response {
-    with_status(StatusCode::CREATED, MadeKeyView::new(made, shared.clock.now()))
+    with_status(StatusCode::CREATED, MadeKeyView::from(wire::made_key(made, shared.clock.now())))
 }

@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use lockgate_api::view::{AuditRows, Verified};
 
 use super::query::{AuditParams, Params};
-use super::views::{AuditRows, Verified};
 use super::{CallerExtractor, RouteResult};
-use crate::ServiceContext;
+use crate::{ServiceContext, wire};
 
 /// List audit rows of the caller's tenant, oldest first.
 ///
@@ -20,12 +20,12 @@ pub(super) async fn list(
 ) -> RouteResult<Json<AuditRows>> {
     let (after, limit) = params.page()?;
     let (rows, next) = shared.engine.audit(&caller, after, limit).await?;
-    Ok(Json(AuditRows::new(&rows, next)))
+    Ok(Json(wire::audit(&rows, next).into()))
 }
 
 /// Verify the chain of audit blocks of all tenants, up to the first broken place.
 #[utoipa::path(get, path = "/v1/audit/verify", operation_id = "verify_audit",
     responses((status = 200, description = "What was verified, and the first broken place", body = Verified)))]
 pub(super) async fn verify(State(shared): State<ServiceContext>) -> RouteResult<Json<Verified>> {
-    Ok(Json(Verified::from(shared.engine.verify_audit().await?)))
+    Ok(Json(wire::verified(shared.engine.verify_audit().await?).into()))
 }

@@ -5,18 +5,20 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use http::StatusCode;
 use http::request::Parts;
+use lockgate_api::view::{Activated, Config, Configs};
 use lockgate_core::request::Caller;
-use lockgate_engine::ConfigText;
+use lockgate_engine::{Activated as EngineActivated, ConfigText};
 use lockgate_ports::SnapshotKind;
+use lockgate_proto::v1;
 use serde::Deserialize;
 
 use super::body::{Sent, YamlOrJson};
 use super::problem::Problem;
 use super::query::{ConfigParams, Params};
 use super::request::{ConfigBody, RollbackBody};
-use super::views::{Activated, Config, Configs};
 use super::{CallerExtractor, RouteResult};
-use crate::{ServiceContext, configs};
+use crate::configs::ConfigVersion;
+use crate::{ServiceContext, configs, wire};
 
 /// What a path under `/v1/config` names.
 pub(super) struct ConfigPath {
@@ -57,7 +59,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ConfigPath {
     params(("kind" = String, Path, description = "pools, timeouts or quotas")),
     responses((status = 200, description = "The file in force", body = Config)))]
 pub(super) async fn get(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Config>> {
-    Ok(Json(Config::from(configs::in_force(&shared.engine, path.kind).await?)))
+    Ok(Json(view(configs::in_force(&shared.engine, path.kind).await?)))
 }
 
 /// Check pools, timeouts or quotas and put them in force. Answers once no process dispatches by earlier ones any more.
@@ -96,7 +98,8 @@ pub(super) async fn roll_back(
     params(("kind" = String, Path, description = "pools, timeouts or quotas")),
     responses((status = 200, description = "The files that are or were in force", body = Configs)))]
 pub(super) async fn snapshots(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Configs>> {
-    Ok(Json(Configs::from(configs::all(&shared.engine, path.kind).await?)))
+    let configs = configs::all(&shared.engine, path.kind).await?.into_iter().map(view).collect();
+    Ok(Json(Configs { configs }))
 }
 
 /// Return pools, timeouts or quotas that were once in force, with their text.
@@ -125,7 +128,7 @@ pub(super) async fn activate(
     kind: SnapshotKind,
     new: ConfigText,
 ) -> RouteResult<Json<Activated>> {
-    Ok(Json(Activated::new(kind, shared.engine.activate_config(caller, kind, new).await?)))
+    Ok(Json(activated(kind, shared.engine.activate_config(caller, kind, new).await?)))
 }
 
 pub(super) async fn take_back(
@@ -134,10 +137,19 @@ pub(super) async fn take_back(
     kind: SnapshotKind,
     body: &RollbackBody,
 ) -> RouteResult<Json<Activated>> {
-    let activated = shared.engine.roll_back_config(caller, kind, &body.snapshot, body.expected_version).await?;
-    Ok(Json(Activated::new(kind, activated)))
+    let taken_back = shared.engine.roll_back_config(caller, kind, &body.snapshot, body.expected_version).await?;
+    Ok(Json(activated(kind, taken_back)))
 }
 
 pub(super) async fn find(shared: &ServiceContext, kind: SnapshotKind, id: &str) -> RouteResult<Json<Config>> {
-    Ok(Json(Config::from(configs::snapshot(&shared.engine, kind, id).await?)))
+    Ok(Json(view(configs::snapshot(&shared.engine, kind, id).await?)))
+}
+
+/// One view for all kinds, policies among them.
+pub(super) fn view(known: ConfigVersion) -> Config {
+    v1::Config::from(known).into()
+}
+
+fn activated(kind: SnapshotKind, activated: EngineActivated) -> Activated {
+    if kind == SnapshotKind::Policy { wire::activated_policy(activated).into() } else { wire::activated(activated).into() }
 }

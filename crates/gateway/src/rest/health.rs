@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use lockgate_api::view::Health;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::RouteResult;
 use super::problem::Problem;
-use super::views::Health;
-use crate::ServiceContext;
+use crate::{ServiceContext, wire};
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Alive {
@@ -58,5 +58,5 @@ pub(super) async fn readyz(State(shared): State<ServiceContext>) -> RouteResult<
 #[utoipa::path(get, path = "/monitor/health", operation_id = "get_health",
     responses((status = 200, description = "The health of this process", body = Health)))]
 pub(super) async fn monitor(State(shared): State<ServiceContext>) -> Json<Health> {
-    Json(Health::from(shared.engine.health().await))
+    Json(wire::health(&shared.engine.health().await).into())
 }

@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use lockgate_api::view::{Breakers, Queues, Workers};
 
 use super::RouteResult;
 use super::query::{Params, QueueParams, WorkerParams};
-use super::views::{Breakers, Queues, Workers};
-use crate::ServiceContext;
+use crate::{ServiceContext, wire};
 
 /// List workers that are connected, or were a moment ago.
 #[utoipa::path(get, path = "/v1/workers", operation_id = "list_workers", params(WorkerParams),
@@ -20,7 +20,7 @@ pub(super) async fn workers(
     workers.retain(|view| {
         labels.iter().all(|(name, value)| view.profile.labels.get(&**name).is_some_and(|is| **is == **value))
     });
-    Ok(Json(Workers::from(workers)))
+    Ok(Json(wire::workers(&workers).into()))
 }
 
 /// List queues of waiting jobs, the longest first, and totals.
@@ -32,12 +32,12 @@ pub(super) async fn queues(
 ) -> RouteResult<Json<Queues>> {
     let mut queues = shared.engine.queues().await?;
     queues.lanes.retain(|view| params.wants(view));
-    Ok(Json(Queues::from(queues)))
+    Ok(Json(wire::queues(queues).into()))
 }
 
 /// List the circuit breakers of a remote safety kernel.
 #[utoipa::path(get, path = "/v1/breakers", operation_id = "list_breakers",
     responses((status = 200, description = "The breakers; none while the kernel runs in this process", body = Breakers)))]
 pub(super) async fn breakers(State(shared): State<ServiceContext>) -> Json<Breakers> {
-    Json(Breakers::from(shared.engine.breakers()))
+    Json(wire::breakers(&shared.engine.breakers()).into())
 }

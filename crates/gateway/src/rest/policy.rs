@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use lockgate_api::explanation_to_wire;
-use lockgate_api::view::Explained;
+use lockgate_api::view::{Activated, Config, Explained, Policies};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::JobRequest;
 use lockgate_ports::SnapshotKind;
@@ -12,7 +12,6 @@ use super::body::{Sent, YamlOrJson};
 use super::config;
 use super::query::{ConfigParams, Params};
 use super::request::{ConfigBody, JobBody, RollbackBody};
-use super::views::{Activated, Config, Policies};
 use super::{CallerExtractor, RouteResult};
 use crate::{ServiceContext, configs};
 
@@ -23,7 +22,7 @@ const UNNAMED: &str = "unnamed";
 #[utoipa::path(get, path = "/v1/policy", operation_id = "get_policy",
     responses((status = 200, description = "The policy", body = Config)))]
 pub(super) async fn get(State(shared): State<ServiceContext>) -> RouteResult<Json<Config>> {
-    Ok(Json(Config::from(configs::in_force(&shared.engine, SnapshotKind::Policy).await?)))
+    Ok(Json(config::view(configs::in_force(&shared.engine, SnapshotKind::Policy).await?)))
 }
 
 /// Check a policy and put it in force. Answers when nothing that it denies starts any more.
@@ -57,7 +56,8 @@ pub(super) async fn roll_back(
 #[utoipa::path(get, path = "/v1/policy/snapshots", operation_id = "list_policy_snapshots",
     responses((status = 200, description = "The policies, without their texts", body = Policies)))]
 pub(super) async fn snapshots(State(shared): State<ServiceContext>) -> RouteResult<Json<Policies>> {
-    Ok(Json(Policies::from(configs::all(&shared.engine, SnapshotKind::Policy).await?)))
+    let policies = configs::all(&shared.engine, SnapshotKind::Policy).await?.into_iter().map(config::view).collect();
+    Ok(Json(Policies { policies }))
 }
 
 /// Return one policy with its text.

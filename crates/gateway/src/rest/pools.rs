@@ -2,22 +2,22 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use lockgate_api::view::{DrainedWorker, PoolChanged, Pools};
 use lockgate_core::ids::{PoolName, WorkerId};
 use lockgate_core::pools::Closed;
 use lockgate_core::request::Caller;
 use lockgate_ports::SnapshotKind;
 
 use super::body::{Maybe, NoBody};
-use super::views::{DrainedWorker, PoolChanged, Pools};
 use super::{CallerExtractor, RouteResult};
-use crate::{ServiceContext, configs};
+use crate::{ServiceContext, configs, wire};
 
 /// List the pools with their load.
 #[utoipa::path(get, path = "/v1/pools", operation_id = "list_pools",
     responses((status = 200, description = "The pools", body = Pools)))]
 pub(super) async fn list(State(shared): State<ServiceContext>) -> RouteResult<Json<Pools>> {
     let in_force = configs::in_force(&shared.engine, SnapshotKind::Pools).await?;
-    Ok(Json(Pools::new(&shared.engine.pools().await?, &in_force.snapshot)))
+    Ok(Json(wire::pools(&shared.engine.pools().await?, &in_force.snapshot).into()))
 }
 
 /// Pause a pool: its workers get no new jobs, and its jobs wait.
@@ -68,7 +68,7 @@ async fn change(
 ) -> RouteResult<Json<PoolChanged>> {
     let name = PoolName::from(pool);
     shared.engine.set_pool_state(caller, &name, state).await?;
-    Ok(Json(PoolChanged::new(shared.engine.pool(&name).await.as_ref())))
+    Ok(Json(wire::pool_changed(shared.engine.pool(&name).await.as_ref()).into()))
 }
 
 /// Ask a worker to finish the jobs that it holds and to end.
@@ -80,6 +80,6 @@ pub(super) async fn drain_worker(
     Path(id): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
 ) -> RouteResult<Json<DrainedWorker>> {
-    let sessions = shared.engine.drain_worker(&caller, &WorkerId::from(id.clone())).await?;
-    Ok(Json(DrainedWorker { worker_id: id, sessions }))
+    let drained = wire::drained(shared.engine.drain_worker(&caller, &WorkerId::from(id.clone())).await?);
+    Ok(Json(DrainedWorker { worker_id: id, sessions: drained.sessions }))
 }

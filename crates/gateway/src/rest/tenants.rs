@@ -2,14 +2,14 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use lockgate_api::view::{ErasedTenant, Tenants};
 use lockgate_core::ids::TenantId;
 
 use super::body::Sent;
 use super::query::{Params, TenantParams};
 use super::request::EraseBody;
-use super::views::{ErasedTenant, Tenants};
 use super::{CallerExtractor, RouteResult};
-use crate::ServiceContext;
+use crate::{ServiceContext, wire};
 
 /// List tenants with their usage and quotas, by name.
 ///
@@ -23,7 +23,7 @@ pub(super) async fn list(
 ) -> RouteResult<Json<Tenants>> {
     let (after, limit) = params.read()?;
     let views = shared.engine.tenants(&caller, after.as_ref(), limit).await?;
-    Ok(Json(Tenants::new(views, limit)))
+    Ok(Json(wire::tenants(&views, limit).into()))
 }
 
 /// End and delete a part of what a tenant has. Send it again until `done`.
@@ -37,5 +37,5 @@ pub(super) async fn erase(
     Sent(body): Sent<EraseBody>,
 ) -> RouteResult<Json<ErasedTenant>> {
     let part = shared.engine.erase_tenant(&caller, &TenantId::from(tenant), &body.confirm).await?;
-    Ok(Json(ErasedTenant::from(part)))
+    Ok(Json(wire::erased(part).into()))
 }

@@ -5,7 +5,11 @@ use lockgate_core::time::Timestamp;
 use lockgate_engine::{LaneView, Queues, WorkerView};
 use lockgate_proto::v1;
 
-pub(crate) fn worker(view: &WorkerView) -> v1::WorkerStatus {
+pub(crate) fn workers(views: &[WorkerView]) -> v1::ListWorkersResponse {
+    v1::ListWorkersResponse { workers: views.iter().map(worker).collect() }
+}
+
+fn worker(view: &WorkerView) -> v1::WorkerStatus {
     let profile = &view.profile;
     v1::WorkerStatus {
         worker_id: profile.worker.to_string(),
@@ -43,5 +47,22 @@ fn queue(view: &LaneView) -> v1::QueueStatus {
         shape: view.lane.shape.to_string(),
         waiting: view.waiting,
         oldest_ms: view.oldest.map(Timestamp::as_millis),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockgate_api::view::WorkerStatusName;
+    use lockgate_engine::WorkerStatus;
+
+    #[test]
+    fn the_document_names_every_status_of_a_worker() {
+        let name = |status: WorkerStatus| match status {
+            WorkerStatus::Attached | WorkerStatus::Detached | WorkerStatus::Draining | WorkerStatus::Elsewhere => {
+                status.as_str()
+            }
+        };
+        let all = [WorkerStatus::Attached, WorkerStatus::Detached, WorkerStatus::Draining, WorkerStatus::Elsewhere];
+        assert!(WorkerStatusName::all().eq(all.map(name)));
     }
 }

@@ -98,7 +98,7 @@ fn table(page: &view::AuditRows, out: Output) -> String {
         };
         vec![
             TableCell::number(&row.id),
-            out.relative_or_dash(row.at),
+            out.relative_or_dash(Some(row.at)),
             TableCell::text(&row.actor),
             TableCell::text(row.source.as_deref().unwrap_or("-")),
             TableCell::text(&row.action).toned(tone),

@@ -32,7 +32,7 @@ fn table(breakers: &view::Breakers, out: Output) -> String {
         .breakers
         .iter()
         .map(|breaker| {
-            let tone = match breaker.state.as_str() {
+            let tone = match &*breaker.state {
                 "closed" => Tone::Good,
                 "half_open" => Tone::Waiting,
                 _ => Tone::Bad,

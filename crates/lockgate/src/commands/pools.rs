@@ -64,7 +64,7 @@ fn table(pools: &view::Pools, out: Output) -> String {
         let tone = if pool.state == "open" { Tone::Good } else { Tone::Waiting };
         vec![
             TableCell::text(&pool.name),
-            TableCell::text(pool.state).toned(tone),
+            TableCell::text(&pool.state).toned(tone),
             TableCell::text(&pool.dispatch),
             TableCell::number(&pool.workers),
             TableCell::number(&format!("{}/{}", pool.busy, pool.slots)),

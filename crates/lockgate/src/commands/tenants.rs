@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use lockgate_proto::v1;
+use serde::Serialize;
 
 use crate::error::{CliError, Exit};
 use crate::live::LiveBar;
@@ -39,6 +40,24 @@ struct Erase {
     yes: bool,
 }
 
+/// What all calls together ended and deleted.
+#[derive(Debug, Default, Serialize)]
+struct Erased {
+    tenant: String,
+    /// Jobs, runs and schedules that had not ended.
+    ended: u64,
+    jobs: u64,
+    runs: u64,
+}
+
+impl Erased {
+    fn add(&mut self, part: &v1::EraseTenantResponse) {
+        self.ended += part.ended;
+        self.jobs += part.jobs;
+        self.runs += part.runs;
+    }
+}
+
 impl TenantsArgs {
     pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         match self.command.unwrap_or(TenantCommand::List(ListTenants {})) {
@@ -62,7 +81,7 @@ impl ListTenants {
             }
         }
         if session.out.is_json() {
-            session.out.json(&view::Tenants { tenants })?;
+            session.out.json(&view::Tenants { tenants, next_after: None })?;
         } else if tenants.is_empty() {
             session.out.remark("no tenant has anything yet");
         } else {
@@ -78,7 +97,7 @@ impl Erase {
             let text = format!("everything of tenant {:?} would be gone for ever; say --yes if you mean it", self.tenant);
             return Err(CliError::Usage(text));
         }
-        let mut total = view::ErasedTenant { tenant: self.tenant.clone(), ..view::ErasedTenant::default() };
+        let mut total = Erased { tenant: self.tenant.clone(), ..Erased::default() };
         let live = LiveBar::new(session.out, "erasing".to_owned());
         let mut stuck_for = 0;
         loop {

@@ -2,14 +2,9 @@
 
 use std::borrow::Cow;
 
-use lockgate_core::breaker::BreakerState;
 use lockgate_core::dag::{NodeState, RunState, UndoState};
-use lockgate_core::lane::Priority;
-use lockgate_core::pools::DispatchMode;
 use lockgate_core::schedule::{Misfire, Overlap, SlotOutcome};
 use lockgate_core::time::Timestamp;
-use lockgate_engine::WorkerStatus;
-use lockgate_ports::Sharing;
 use serde::{Serialize, Serializer};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -108,16 +103,7 @@ macro_rules! spelled {
     };
 }
 
-listed!(
-    BreakerStateName = BreakerState,
-    DispatchModeName = DispatchMode,
-    MisfireName = Misfire,
-    NodeStateName = NodeState,
-    OverlapName = Overlap,
-    LanePriorityName = Priority,
-    RunStateName = RunState,
-    SharingName = Sharing,
-);
+listed!(MisfireName = Misfire, NodeStateName = NodeState, OverlapName = Overlap, RunStateName = RunState,);
 
 spelled!(SlotOutcomeName = SlotOutcome as "SlotOutcome" {
     Due = Self::Due.as_str(),
@@ -132,10 +118,4 @@ spelled!(UndoStateName = UndoState as "UndoState" {
     Done = Self::Done.as_str(),
     Stuck = Self::Stuck.as_str(),
     Resolved = Self::Resolved.as_str(),
-});
-spelled!(WorkerStatusName = WorkerStatus as "WorkerStatus" {
-    Attached = Self::Attached.as_str(),
-    Detached = Self::Detached.as_str(),
-    Draining = Self::Draining.as_str(),
-    Elsewhere = Self::Elsewhere.as_str(),
 });

@@ -29,7 +29,7 @@ impl ListCredentials {
         credentials.retain(|credential| credential.kind == kind && (self.all || !credential.ended));
         let out = session.out;
         if out.is_json() {
-            out.json(&view::Credentials { credentials })?;
+            out.json(&view::Credentials { credentials, next_after: None })?;
             return Ok(Exit::Success);
         }
         let row = |credential: &view::Credential| {

@@ -116,6 +116,6 @@ fn tell(name: &str, changed: &view::PoolChanged, out: Output) -> Result<Exit, Cl
         return Ok(Exit::Success);
     };
     let tone = if pool.state == "open" { Tone::Good } else { Tone::Waiting };
-    out.line(&format!("{name}  {}  {} running, {} waiting", out.paint(pool.state, tone), pool.busy, pool.waiting))?;
+    out.line(&format!("{name}  {}  {} running, {} waiting", out.paint(&pool.state, tone), pool.busy, pool.waiting))?;
     Ok(Exit::Success)
 }

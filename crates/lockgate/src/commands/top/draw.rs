@@ -57,7 +57,7 @@ fn pools(picture: &Picture, out: Output) -> String {
         let tone = if pool.state == "open" { Tone::Good } else { Tone::Waiting };
         vec![
             TableCell::text(&pool.name),
-            TableCell::text(pool.state).toned(tone),
+            TableCell::text(&pool.state).toned(tone),
             TableCell::number(&pool.workers),
             TableCell::text(bar(pool.busy, pool.slots)).toned(Tone::Busy),
             TableCell::number(&format!("{}/{}", pool.busy, pool.slots)),
