@@ -18,6 +18,8 @@ mod overview;
 mod pools;
 mod request;
 mod result;
+mod run;
+mod schedule;
 mod subject;
 mod submitted;
 mod tenants;
@@ -30,22 +32,20 @@ use serde_json::value::RawValue;
 
 pub use access::credential_to_wire;
 pub use approval::{answered, approval};
-pub use dag::{KnownState, known_run_state, percent, run_changes, run_head, run_whole};
 pub use job::{job, platform_labels};
 pub use names::{known_priority, known_state};
-pub use output::{output_stage_name, output_verdict_from_wire, output_verdict_to_wire};
+pub use output::{output_verdict_from_wire, output_verdict_to_wire};
 pub use request::{json, judged, new_job};
 pub use result::outcome;
+pub use run::{known_run_state, percent, run_changes, run_head, run_whole};
 pub use subject::{subject_from_wire, subject_to_wire};
-pub use verdict::{
-    access_to_wire, explanation_from_wire, explanation_to_wire, known_decision, scope_name, verdict_from_wire,
-    verdict_to_wire,
-};
+pub use verdict::{access_to_wire, explanation_from_wire, explanation_to_wire, verdict_from_wire, verdict_to_wire};
 
 /// The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
 pub mod view {
     pub use crate::access::{Credential, Credentials, Grant, MadeKey, WhoAmI};
     pub use crate::approval::{Answered, Approval, Approvals, AskedApproval, Vote};
+    pub use crate::dag::{Dag, Dags, StoredDag};
     pub use crate::dead_letter::{DeadLetter, DeadLetters, Replayed};
     pub use crate::governance::{Activated, AuditRow, AuditRows, Breaker, Breakers, Config, Configs, Policies, Verified};
     pub use crate::health::{Health, HealthComponent, HealthFinding, HealthLeader, HealthLoop};
@@ -55,6 +55,10 @@ pub mod view {
     pub use crate::output::{Finding, OutputCheck};
     pub use crate::overview::{Queue, Queues, Worker, Workers};
     pub use crate::pools::{DrainedWorker, Pool, PoolChanged, Pools};
+    pub use crate::run::{Node, Run, RunError, Runs, StartedRun, Undo};
+    pub use crate::schedule::{
+        AppliedSchedule, AppliedSchedules, Backfill, BegunBackfill, Schedule, Schedules, Slot, Slots,
+    };
     pub use crate::submitted::{Changed, FieldProblem, ItemError, Submitted, SubmittedItem, SubmittedJobs};
     pub use crate::tenants::{ErasedTenant, Tenant, TenantQuota, Tenants};
     pub use crate::time::Time;

@@ -81,7 +81,7 @@ pub fn output_verdict_from_wire(wire: v1::CheckOutputResponse) -> OutputVerdict 
 }
 
 /// How far the check of a result has come, in one word.
-pub const fn output_stage_name(stage: OutputStage) -> &'static str {
+pub(crate) const fn output_stage_name(stage: OutputStage) -> &'static str {
     match stage {
         OutputStage::Scanning => "scanning",
         OutputStage::Held => "held",

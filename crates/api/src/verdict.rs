@@ -126,7 +126,7 @@ pub fn verdict_from_wire(wire: v1::Verdict) -> core::Verdict {
 }
 
 /// The decision a number stands for, if it does.
-pub fn known_decision(number: i32) -> Option<Decision> {
+fn known_decision(number: i32) -> Option<Decision> {
     let wire = v1::Decision::try_from(number).ok()?;
     Decision::ALL.into_iter().find(|decision| decision.to_wire() == wire)
 }
@@ -170,7 +170,7 @@ fn look(step: v1::RuleStep) -> RuleTrace {
 const SCOPES: [RuleScope; 3] = [RuleScope::Base, RuleScope::Tenant, RuleScope::Workflow];
 
 /// Which part of the policy, in one word.
-pub const fn scope_name(scope: RuleScope) -> &'static str {
+pub(crate) const fn scope_name(scope: RuleScope) -> &'static str {
     match scope {
         RuleScope::Base => "base",
         RuleScope::Tenant => "tenant",

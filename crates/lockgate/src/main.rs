@@ -19,7 +19,6 @@ mod session;
 mod size;
 mod slots;
 mod spans;
-mod view;
 
 use std::process::ExitCode;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use jiff::Timestamp;
+use lockgate_api::view::Time;
 use serde::Serialize;
 
 use crate::error::CliError;
-use crate::view::Time;
 
 /// Longest error text shown in a table cell; `get` shows all of it.
 const CELL_CHARS_MAX: usize = 60;

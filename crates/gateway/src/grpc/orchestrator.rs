@@ -6,7 +6,7 @@ use lockgate_api::{known_run_state, percent, run_changes, run_head, run_whole};
 use lockgate_core::dag::{Dag, Run};
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, DagView, RunOrder, StartRun};
+use lockgate_engine::{ApiError, RunOrder, StartRun};
 use lockgate_ports::RunQuery;
 use lockgate_proto::v1;
 use lockgate_proto::v1::orchestrator_server::Orchestrator;
@@ -16,7 +16,7 @@ use tonic::Request;
 use super::lists::{invalid, page, present};
 use super::{GrpcResult, OrchestratorService, ResponseStream, answer, caller, told};
 use crate::dags::{self, FILE};
-use crate::{errors, queries};
+use crate::{errors, queries, wire};
 
 #[tonic::async_trait]
 impl Orchestrator for OrchestratorService {
@@ -27,25 +27,18 @@ impl Orchestrator for OrchestratorService {
         let v1::PutDagRequest { file, text } = request.into_inner();
         let file = present(file).unwrap_or_else(|| FILE.to_owned());
         let stored = self.0.engine.put_dag(&caller, &file, &text).await;
-        answer(stored.map(|view| v1::PutDagResponse {
-            name: view.row.name.to_string(),
-            version: view.row.version,
-            snapshot: view.row.snapshot.to_string(),
-            uncompensated: view.dag.uncompensated().into_iter().map(str::to_owned).collect(),
-        }))
+        answer(stored.map(|view| wire::stored_dag(&view)))
     }
 
     async fn list_da_gs(&self, request: Request<v1::ListDaGsRequest>) -> GrpcResult<v1::ListDaGsResponse> {
         let caller = caller(&request)?;
-        let known = self.0.engine.dags(&caller).await;
-        let brief = |view: &DagView| v1::Dag { text: String::new(), ..dag(view) };
-        answer(known.map(|known| v1::ListDaGsResponse { dags: known.iter().map(brief).collect() }))
+        answer(self.0.engine.dags(&caller).await.map(|known| wire::dags(&known)))
     }
 
     async fn get_dag(&self, request: Request<v1::GetDagRequest>) -> GrpcResult<v1::Dag> {
         let caller = caller(&request)?;
         let v1::GetDagRequest { name, version } = request.into_inner();
-        answer(self.0.engine.dag(&caller, &name, version).await.map(|view| dag(&view)))
+        answer(self.0.engine.dag(&caller, &name, version).await.map(|view| wire::dag(&view)))
     }
 
     async fn start_dag(&self, request: Request<v1::StartDagRequest>) -> GrpcResult<v1::StartDagResponse> {
@@ -68,8 +61,10 @@ impl Orchestrator for OrchestratorService {
         let caller = caller(&request)?;
         let v1::WatchDagRunRequest { run_id, after } = request.into_inner();
         let watch = self.0.engine.watch_run(&caller, &run_id.into(), after).await;
-        let event =
-            |(run, dag): (Run, Arc<Dag>)| v1::DagEvent { percent: percent(&run.head), run: Some(run_changes(&run, &dag)) };
+        let event = |(run, dag): (Run, Arc<Dag>)| v1::DagEvent {
+            percent: percent(run.head.done, run.head.total),
+            run: Some(run_changes(&run, &dag)),
+        };
         answer(watch.map(|watch| told(watch, self.0.closing.clone(), event)))
     }
 
@@ -104,55 +99,31 @@ impl Orchestrator for OrchestratorService {
 }
 
 impl OrchestratorService {
-    async fn start(&self, caller: &Caller, wire: v1::StartDagRequest) -> Result<v1::StartDagResponse, ApiError> {
+    async fn start(&self, caller: &Caller, request: v1::StartDagRequest) -> Result<v1::StartDagResponse, ApiError> {
         let start = StartRun {
-            dag: wire.dag,
-            version: wire.version,
-            params: Value::Object(map(&wire.params_json)?),
-            idempotency_key: present(wire.idempotency_key),
-            fresh: wire.fresh,
+            dag: request.dag,
+            version: request.version,
+            params: Value::Object(map(&request.params_json)?),
+            idempotency_key: present(request.idempotency_key),
+            fresh: request.fresh,
         };
-        let started = self.0.engine.start_run(caller, start).await?;
-        Ok(v1::StartDagResponse {
-            run_id: started.run.to_string(),
-            dag: started.dag.name.to_string(),
-            version: started.dag.version,
-            existing: started.existing,
-        })
+        self.0.engine.start_run(caller, start).await.map(wire::started)
     }
 
-    async fn list(&self, caller: Caller, wire: v1::ListDagRunsRequest) -> Result<v1::ListDagRunsResponse, ApiError> {
+    async fn list(&self, caller: Caller, request: v1::ListDagRunsRequest) -> Result<v1::ListDagRunsResponse, ApiError> {
         let query = RunQuery {
             tenant: Some(caller.tenant.clone()),
-            dag: present(wire.dag).map(Into::into),
-            state: known_run_state(wire.state).map_err(invalid)?,
-            sagas: Some(wire.sagas),
-            cursor: queries::cursor(&wire.cursor).map_err(invalid)?,
-            limit: page(wire.limit),
+            dag: present(request.dag).map(Into::into),
+            state: known_run_state(request.state).map_err(invalid)?,
+            sagas: Some(request.sagas),
+            cursor: queries::cursor(&request.cursor).map_err(invalid)?,
+            limit: page(request.limit),
         };
-        let listing = self.0.engine.runs(&caller, query).await?;
-        Ok(v1::ListDagRunsResponse {
-            runs: listing.items.iter().map(run_head).collect(),
-            next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
-        })
+        self.0.engine.runs(&caller, query).await.map(|listing| wire::runs(&listing))
     }
 
     async fn order(&self, caller: &Caller, run: String, order: RunOrder) -> GrpcResult<v1::DagRun> {
         answer(self.0.engine.order_run(caller, &RunId::from(run), order).await.map(|head| run_head(&head)))
-    }
-}
-
-fn dag(view: &DagView) -> v1::Dag {
-    let row = &view.row;
-    v1::Dag {
-        name: row.name.to_string(),
-        version: row.version,
-        snapshot: row.snapshot.to_string(),
-        description: view.dag.description.as_deref().unwrap_or_default().to_owned(),
-        text: row.text.to_string(),
-        actor: row.actor.to_string(),
-        stored_at_ms: row.at.as_millis(),
-        nodes: u32::try_from(view.dag.nodes.len()).unwrap_or(u32::MAX),
     }
 }
 

@@ -8,6 +8,8 @@ use axum::response::sse::Event as SseEvent;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
+use lockgate_api::run_head;
+use lockgate_api::view::{Dag, Dags, Run, Runs, StartedRun, StoredDag};
 use lockgate_core::dag::NodeKey;
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
@@ -21,11 +23,10 @@ use super::body::{Maybe, NoBody, Sent, YamlOrJson};
 use super::idempotency::IdempotencyKey;
 use super::listen::{ResumePoint, sent};
 use super::query::{DagParams, EventParams, Params, RunParams};
-use super::views::{Dag, Dags, Run, Runs, Started, StoredDag};
 use super::{CallerExtractor, RouteResult, with_status};
-use crate::ServiceContext;
 use crate::dags::{self, FILE};
 use crate::follow::follow;
+use crate::{ServiceContext, wire};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -98,7 +99,7 @@ pub(super) async fn put(
         YamlOrJson::Json(body) => (body.file, body.text),
     };
     let view = shared.engine.put_dag(&caller, file.as_deref().unwrap_or(FILE), &text).await?;
-    Ok(Json(StoredDag::from(&view)))
+    Ok(Json(wire::stored_dag(&view).into()))
 }
 
 /// List the latest version of each DAG.
@@ -108,7 +109,7 @@ pub(super) async fn list(
     State(shared): State<ServiceContext>,
     CallerExtractor(caller): CallerExtractor,
 ) -> RouteResult<Json<Dags>> {
-    Ok(Json(Dags::new(&shared.engine.dags(&caller).await?)))
+    Ok(Json(wire::dags(&shared.engine.dags(&caller).await?).into()))
 }
 
 /// Return one DAG with its text: the latest version, or the one that is named.
@@ -120,15 +121,15 @@ pub(super) async fn get(
     Path(name): Path<String>,
     Params(params): Params<DagParams>,
 ) -> RouteResult<Json<Dag>> {
-    Ok(Json(Dag::from(&shared.engine.dag(&caller, &name, params.version()?).await?)))
+    Ok(Json(wire::dag(&shared.engine.dag(&caller, &name, params.version()?).await?).into()))
 }
 
 /// Start a run of a DAG.
 #[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", request_body = StartBody,
     params(("Idempotency-Key" = Option<String>, Header, description = "The same as `idempotency_key`")),
     responses(
-        (status = 201, description = "Started", body = Started),
-        (status = 200, description = "The idempotency key had started this run before", body = Started),
+        (status = 201, description = "Started", body = StartedRun),
+        (status = 200, description = "The idempotency key had started this run before", body = StartedRun),
     ))]
 pub(super) async fn start(
     State(shared): State<ServiceContext>,
@@ -141,7 +142,7 @@ pub(super) async fn start(
     let start = StartRun { dag, version, params: Value::Object(map(params)?), idempotency_key, fresh };
     let started = shared.engine.start_run(&caller, start).await?;
     let status = if started.existing { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(with_status(status, Started::from(started)))
+    Ok(with_status(status, StartedRun::from(wire::started(started))))
 }
 
 /// List runs, newest first, without their nodes.
@@ -153,7 +154,7 @@ pub(super) async fn runs(
     Params(params): Params<RunParams>,
 ) -> RouteResult<Json<Runs>> {
     let listing = shared.engine.runs(&caller, params.query(&caller)?).await?;
-    Ok(Json(Runs::new(&listing.items, listing.next)))
+    Ok(Json(wire::runs(&listing).into()))
 }
 
 /// Return one run with its nodes.
@@ -284,5 +285,5 @@ fn map(params: Option<Box<RawValue>>) -> RouteResult<Map<String, Value>> {
 }
 
 async fn change(shared: &ServiceContext, caller: &Caller, id: String, order: RunOrder) -> RouteResult<Json<Run>> {
-    Ok(Json(Run::from(&shared.engine.order_run(caller, &RunId::from(id), order).await?)))
+    Ok(Json(Run::head(run_head(&shared.engine.order_run(caller, &RunId::from(id), order).await?))))
 }

@@ -21,7 +21,6 @@ mod query;
 mod request;
 mod schedules;
 mod tenants;
-mod views;
 
 use std::sync::Arc;
 

@@ -4,6 +4,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
+use lockgate_api::ToWire;
+use lockgate_api::view::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
 use lockgate_core::time::Timestamp;
 use lockgate_engine::BackfillSpan;
 use serde::Deserialize;
@@ -11,10 +13,9 @@ use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent, YamlOrJson};
 use super::query::{NameParams, PageParams, Params};
-use super::views::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
 use super::{CallerExtractor, RouteResult, with_status};
-use crate::ServiceContext;
 use crate::schedules::FILE;
+use crate::{ServiceContext, wire};
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -59,7 +60,7 @@ pub(super) async fn put(
         YamlOrJson::Json(body) => (body.file, body.text),
     };
     let applied = shared.engine.put_schedules(&caller, file.as_deref().unwrap_or(FILE), &text).await?;
-    Ok(Json(AppliedSchedules::from(applied)))
+    Ok(Json(wire::applied(applied).into()))
 }
 
 /// List schedules by name.
@@ -72,7 +73,7 @@ pub(super) async fn list(
 ) -> RouteResult<Json<Schedules>> {
     let (after, limit) = params.page()?;
     let views = shared.engine.schedules(&caller, after.as_deref(), limit).await?;
-    Ok(Json(Schedules::new(&views, limit)))
+    Ok(Json(wire::schedules(&views, limit).into()))
 }
 
 /// Return one schedule with its next times and what it has under way.
@@ -83,7 +84,7 @@ pub(super) async fn get(
     CallerExtractor(caller): CallerExtractor,
     Path(name): Path<String>,
 ) -> RouteResult<Json<Schedule>> {
-    Ok(Json(Schedule::from(&shared.engine.schedule(&caller, &name).await?)))
+    Ok(Json(wire::schedule(&shared.engine.schedule(&caller, &name).await?).into()))
 }
 
 /// List the decided times of a schedule with their outcomes, the latest first.
@@ -96,7 +97,7 @@ pub(super) async fn slots(
     Params(params): Params<PageParams>,
 ) -> RouteResult<Json<Slots>> {
     let (cursor, limit) = params.page()?;
-    Ok(Json(Slots::from(shared.engine.slots(&caller, &name, cursor, limit).await?)))
+    Ok(Json(wire::slots(&shared.engine.slots(&caller, &name, cursor, limit).await?).into()))
 }
 
 /// Pause a schedule: it starts nothing by itself until it is resumed. Jobs and runs under way go on.
@@ -108,7 +109,7 @@ pub(super) async fn pause(
     Path(name): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
 ) -> RouteResult<Json<Schedule>> {
-    Ok(Json(Schedule::from(&shared.engine.pause_schedule(&caller, &name).await?)))
+    Ok(Json(wire::schedule(&shared.engine.pause_schedule(&caller, &name).await?).into()))
 }
 
 /// Resume a paused schedule. Times that fell into the pause are not caught up.
@@ -120,7 +121,7 @@ pub(super) async fn resume(
     Path(name): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
 ) -> RouteResult<Json<Schedule>> {
-    Ok(Json(Schedule::from(&shared.engine.resume_schedule(&caller, &name).await?)))
+    Ok(Json(wire::schedule(&shared.engine.resume_schedule(&caller, &name).await?).into()))
 }
 
 /// Start the schedule's job or run once, now, even if it is paused.
@@ -132,7 +133,7 @@ pub(super) async fn trigger(
     Path(name): Path<String>,
     Maybe(NoBody {}): Maybe<NoBody>,
 ) -> RouteResult<Json<Slot>> {
-    Ok(Json(Slot::from(&shared.engine.trigger_schedule(&caller, &name).await?)))
+    Ok(Json(shared.engine.trigger_schedule(&caller, &name).await?.to_wire().into()))
 }
 
 /// Remove a schedule.
@@ -163,7 +164,7 @@ pub(super) async fn backfill(
     let time = |at: jiff::Timestamp| Timestamp::from_millis(at.as_millisecond());
     let span = BackfillSpan { from: time(body.from), to: time(body.to), concurrency: body.concurrency };
     let id = shared.engine.backfill_schedule(&caller, &name, span).await?;
-    Ok(with_status(StatusCode::CREATED, BegunBackfill { id: id.to_string() }))
+    Ok(with_status(StatusCode::CREATED, BegunBackfill::from(wire::begun(&id))))
 }
 
 /// Stop a backfill. Jobs and runs that it started go on.

@@ -1,13 +1,13 @@
 //! `lockgate approvals`: what policy asks people, and their answers.
 
 use clap::{Args, Subcommand};
+use lockgate_api::view;
 use lockgate_core::job::Answer;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Look at jobs that wait for a person, and answer
 #[derive(Args, Debug)]

@@ -5,12 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Most rows the server looks at for one page.
 const PAGE: u32 = 1_000;

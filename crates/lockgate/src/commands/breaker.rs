@@ -1,12 +1,12 @@
 //! `lockgate breaker`: the circuit breakers before a remote safety kernel.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Show the circuit breakers between this server and its safety kernel
 #[derive(Args, Debug)]

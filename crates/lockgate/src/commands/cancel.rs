@@ -1,11 +1,11 @@
 //! `lockgate cancel`: stop a job.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::session::CliSession;
-use crate::view;
 
 /// Stop a job, whether it waits or runs
 #[derive(Args, Debug)]

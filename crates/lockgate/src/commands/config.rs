@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lockgate_api::view;
 use lockgate_core::quotas::Quotas;
 use lockgate_proto::v1;
 
@@ -15,7 +16,6 @@ use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// What is configured.
 pub(super) struct ConfigKind {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use lockgate_api::view;
 use lockgate_core::lane::Priority;
 use lockgate_proto::v1;
 
@@ -12,7 +13,6 @@ use crate::deadline::ExtraTime;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell};
 use crate::session::CliSession;
-use crate::view;
 
 /// Most jobs that one call replays, by the contract.
 const REPLAYS_MAX: u32 = 100_000;

@@ -1,13 +1,13 @@
 //! `lockgate get`: everything about one job.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use super::{constraints_text, jobs};
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone, span};
 use crate::session::CliSession;
-use crate::view;
 
 /// Children listed with their parent.
 const CHILDREN_SHOWN: u32 = 20;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Show how a process is: its store, its loops, who leads, and what to do about what is wrong
 #[derive(Args, Debug)]

@@ -1,6 +1,7 @@
 //! `lockgate jobs`: a page of jobs.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_core::job::JobState;
 use lockgate_proto::v1;
 
@@ -9,7 +10,6 @@ use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell};
 use crate::session::CliSession;
-use crate::view;
 
 /// List jobs, newest first
 #[derive(Args, Debug)]

@@ -1,13 +1,13 @@
 //! `lockgate logs`: what a job's attempts wrote.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::follow::Patience;
 use crate::output::{Output, Tone, clock_time};
 use crate::session::CliSession;
-use crate::view;
 
 /// Print the log lines of a job
 #[derive(Args, Debug)]

@@ -38,13 +38,13 @@ pub(crate) mod worker;
 pub(crate) mod workers;
 
 use lockgate_api::ToWire;
+use lockgate_api::view;
 use lockgate_core::job::JobState;
 use lockgate_core::lane::Priority;
 use lockgate_proto::v1;
 
 use crate::error::Exit;
 use crate::output::{Output, TableCell, Tone};
-use crate::view;
 
 /// What the end of a job means for a script that waited for it.
 fn end_of(job: &v1::Job) -> Exit {

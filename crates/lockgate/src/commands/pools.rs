@@ -3,6 +3,7 @@
 mod state;
 
 use clap::{Args, Subcommand};
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use super::config::{self, POOLS};
@@ -10,7 +11,6 @@ use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Look at pools, pause and drain them, and say which topics they serve
 #[derive(Args, Debug)]

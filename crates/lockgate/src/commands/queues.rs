@@ -1,12 +1,12 @@
 //! `lockgate queues`: how much waits where.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell};
 use crate::session::CliSession;
-use crate::view;
 
 /// Show how many jobs wait, and where
 #[derive(Args, Debug)]

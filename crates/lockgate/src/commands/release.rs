@@ -1,11 +1,11 @@
 //! `lockgate release`: let a quarantined result go.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::session::CliSession;
-use crate::view;
 
 /// Let the quarantined result of a job go
 #[derive(Args, Debug)]

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use lockgate_api::ToWire;
+use lockgate_api::view;
 use lockgate_core::dag::RunState;
 use lockgate_proto::v1;
 use tonic::{Response, Status};
@@ -11,7 +12,6 @@ use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell};
 use crate::session::CliSession;
-use crate::view;
 
 /// Look after workflows of plain jobs: those that were submitted with --workflow-id
 #[derive(Args, Debug)]
@@ -110,7 +110,7 @@ impl ListSagas {
         let row = |run: &view::Run| {
             vec![
                 TableCell::text(&run.dag),
-                TableCell::text(run.state).toned(tone(run.state)),
+                TableCell::text(&run.state).toned(tone(&run.state)),
                 TableCell::number(&format!("{}/{}", run.done, run.total)),
                 TableCell::text(out.relative(run.began_at)),
                 TableCell::clipped(run.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default()),
@@ -172,11 +172,11 @@ async fn find(session: &CliSession, workflow: String) -> Result<String, CliError
 }
 
 fn shown(session: &CliSession, response: Result<Response<v1::DagRun>, Status>) -> Result<Exit, CliError> {
-    let (run, out) = (view::Run::from(session.answer(response)?), session.out);
+    let (run, out) = (view::Run::head(session.answer(response)?), session.out);
     if out.is_json() {
         out.json(&run)?;
     } else {
-        out.line(&format!("{}  {}", run.dag, out.paint(run.state, tone(run.state))))?;
+        out.line(&format!("{}  {}", run.dag, out.paint(&run.state, tone(&run.state))))?;
     }
     Ok(Exit::Success)
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::Timestamp;
+use lockgate_api::view;
 use lockgate_core::lane::Priority;
 use lockgate_ports::clock::Clock;
 use lockgate_proto::v1;
@@ -17,7 +18,6 @@ use crate::follow::follow;
 use crate::live::LiveBar;
 use crate::output::{Output, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Submit a job
 #[derive(Args, Debug)]

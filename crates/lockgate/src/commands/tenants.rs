@@ -1,6 +1,7 @@
 //! `lockgate tenants`: what tenants have, and forgetting one.
 
 use clap::{Args, Subcommand};
+use lockgate_api::view;
 use lockgate_proto::v1;
 use serde::Serialize;
 
@@ -8,7 +9,6 @@ use crate::error::{CliError, Exit};
 use crate::live::LiveBar;
 use crate::output::{Output, TableCell, bytes};
 use crate::session::CliSession;
-use crate::view;
 
 /// Look at what tenants have and may have, and forget one
 #[derive(Args, Debug)]

@@ -1,6 +1,7 @@
 //! `lockgate watch`: the events of a job as they happen.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 use lockgate_proto::v1::watch_job_response::Item;
 
@@ -9,7 +10,6 @@ use crate::error::{CliError, Exit};
 use crate::follow::follow;
 use crate::output::{Output, Tone, clock_time};
 use crate::session::CliSession;
-use crate::view;
 
 /// As wide as the longest kind of event, `waiting_for_children`.
 const KIND_CHARS: usize = 20;

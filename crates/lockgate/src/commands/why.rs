@@ -1,13 +1,13 @@
 //! `lockgate why`: what a job waits for.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use super::remedies;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Say what a job waits for and what would start it
 #[derive(Args, Debug)]

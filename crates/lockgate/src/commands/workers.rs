@@ -1,12 +1,12 @@
 //! `lockgate workers`: who can run jobs.
 
 use clap::{Args, Subcommand};
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// List the workers and what they do, or let one leave
 #[derive(Args, Debug)]

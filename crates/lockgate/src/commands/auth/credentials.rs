@@ -1,12 +1,12 @@
 //! Credentials as they are.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// List them; the secrets are not stored and are not shown
 #[derive(Args, Debug)]

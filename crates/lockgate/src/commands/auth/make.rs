@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_core::access::Role;
 use lockgate_proto::v1;
 
@@ -11,7 +12,6 @@ use crate::cli::Connection;
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
 use crate::session::CliSession;
-use crate::view;
 
 /// What a new credential is good for
 #[derive(Args, Debug)]

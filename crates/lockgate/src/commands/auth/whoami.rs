@@ -1,12 +1,12 @@
 //! `lockgate auth whoami`
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
 use crate::session::CliSession;
-use crate::view;
 
 /// Show who the server takes this client for
 #[derive(Args, Debug)]

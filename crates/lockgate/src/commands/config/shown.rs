@@ -1,8 +1,9 @@
 //! How a server's answers about what is in force look.
 
+use lockgate_api::view;
+
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
-use crate::view;
 
 /// What became of a text that was put in force.
 pub(in crate::commands) fn activated(activated: &view::Activated, out: Output) -> Result<Exit, CliError> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_core::dag::{Dag, OverruledJoin};
 use lockgate_proto::v1;
 use serde::Serialize;
@@ -11,7 +12,6 @@ use crate::commands::config::files;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Store a definition under the next version of its name; runs that are under way stay with theirs
 #[derive(Args, Debug)]
@@ -118,7 +118,7 @@ fn overruled(dag: &Dag, out: Output) -> Vec<String> {
 impl ListDags {
     pub(super) async fn run(self, session: &CliSession) -> Result<Exit, CliError> {
         let response = session.orchestrator().list_da_gs(v1::ListDaGsRequest {}).await;
-        let dags: Vec<_> = session.answer(response)?.dags.into_iter().map(view::Dag::from).collect();
+        let dags = view::Dags::from(session.answer(response)?);
         let out = session.out;
         if out.is_json() {
             out.json(&dags)?;
@@ -134,7 +134,7 @@ impl ListDags {
                 TableCell::clipped(dag.description.as_deref().unwrap_or_default()),
             ]
         };
-        let rows: Vec<_> = dags.iter().map(row).collect();
+        let rows: Vec<_> = dags.dags.iter().map(row).collect();
         out.line(&out.table(&["dag", "version", "nodes", "stored", "by", "description"], &rows))?;
         Ok(Exit::Success)
     }

@@ -1,11 +1,12 @@
 //! A run as text: one line a node, indented by how far it is from the start.
 
+use lockgate_api::view;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::runs::tone;
 use crate::output::{Output, Tone, span};
-use crate::view;
 
 /// Longest message beside a node.
 const MESSAGE_CHARS_MAX: usize = 80;
@@ -19,7 +20,7 @@ pub(in crate::commands) fn run(run: &view::Run, out: Output, percent: Option<u32
     };
     let head = format!("{}  {of}", run.run_id);
     let progress = percent.map(|percent| format!("  {percent}%")).unwrap_or_default();
-    let mut lines = vec![format!("{head}  {}{progress}{}", out.paint(run.state, tone(run.state)), took(run))];
+    let mut lines = vec![format!("{head}  {}{progress}{}", out.paint(&run.state, tone(&run.state)), took(run))];
     if let Some(error) = &run.error {
         lines.push(out.paint(&format!("  {}: {}", error.reason, error.message), Tone::Bad));
     }
@@ -31,8 +32,8 @@ pub(in crate::commands) fn run(run: &view::Run, out: Output, percent: Option<u32
     for node in nodes.iter().filter(|node| node.item.is_none()) {
         let indent = "  ".repeat(depths[node.name.as_str()]);
         let pad = " ".repeat(widest - width(node));
-        let name = format!("{} {indent}{}{pad}", mark(node.state), node.name);
-        let line = format!("{}  {}", out.paint(&name, tone(node.state)), facts(node, items.get(node.name.as_str()), out));
+        let name = format!("{} {indent}{}{pad}", mark(&node.state), node.name);
+        let line = format!("{}  {}", out.paint(&name, tone(&node.state)), facts(node, items.get(node.name.as_str()), out));
         lines.push(line.trim_end().to_owned());
     }
     if let Some(output) = &run.output {
@@ -64,7 +65,7 @@ fn items(nodes: &[view::Node]) -> BTreeMap<&str, Counts> {
         match node.item {
             None => *all = node.items.unwrap_or(0),
             Some(_) => {
-                let failed = matches!(node.state, "FAILED" | "CANCELED");
+                let failed = matches!(&*node.state, "FAILED" | "CANCELED");
                 *over += u32::from(failed || node.state == "SUCCEEDED");
                 *bad += u32::from(failed);
             }
@@ -96,7 +97,7 @@ fn mark(state: &str) -> char {
 }
 
 fn facts(node: &view::Node, items: Option<&Counts>, out: Output) -> String {
-    let mut facts = vec![out.paint(&format!("{:<9}", node.state), tone(node.state))];
+    let mut facts = vec![out.paint(&format!("{:<9}", node.state), tone(&node.state))];
     facts.extend(lasted(node.began_at, node.ended_at));
     if let Some((over, bad, all)) = items {
         let bad = if *bad > 0 { format!(", {bad} failed") } else { String::new() };

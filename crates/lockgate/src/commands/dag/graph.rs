@@ -61,7 +61,7 @@ async fn stored(session: &CliSession, what: &str) -> Result<(Dag, BTreeMap<Strin
     if what.starts_with(RunId::PREFIX) {
         let run = runs::fetch(session, what).await?;
         let own = run.nodes.into_iter().flatten().filter(|node| node.item.is_none());
-        states.extend(own.filter_map(|node| Some((node.name, node_state(node.state)?))));
+        states.extend(own.filter_map(|node| Some((node.name, node_state(&node.state)?))));
         (name, version) = (run.dag, Some(run.dag_version));
     }
     let response = session.orchestrator().get_dag(v1::GetDagRequest { name: name.clone(), version }).await;

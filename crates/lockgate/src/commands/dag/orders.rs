@@ -1,6 +1,7 @@
 //! What people ask of a run.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 use tonic::{Response, Status};
 
@@ -9,7 +10,6 @@ use super::start::params;
 use crate::args;
 use crate::error::{CliError, Exit};
 use crate::session::CliSession;
-use crate::view;
 
 /// Stop a run: nothing new starts, and what runs is stopped
 #[derive(Args, Debug)]
@@ -119,11 +119,11 @@ impl ResolveRun {
 }
 
 fn show(session: &CliSession, response: Result<Response<v1::DagRun>, Status>) -> Result<Exit, CliError> {
-    let (run, out) = (view::Run::from(session.answer(response)?), session.out);
+    let (run, out) = (view::Run::head(session.answer(response)?), session.out);
     if out.is_json() {
         out.json(&run)?;
     } else {
-        out.line(&format!("{}  {}", run.run_id, out.paint(run.state, tone(run.state))))?;
+        out.line(&format!("{}  {}", run.run_id, out.paint(&run.state, tone(&run.state))))?;
     }
     Ok(Exit::Success)
 }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use lockgate_api::ToWire;
+use lockgate_api::view;
 use lockgate_core::dag::RunState;
 use lockgate_proto::v1;
 
@@ -10,7 +11,6 @@ use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::{TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// List runs, newest first
 #[derive(Args, Debug)]
@@ -61,7 +61,7 @@ impl ListRuns {
             vec![
                 TableCell::text(&run.run_id),
                 TableCell::text(&run.dag),
-                TableCell::text(run.state).toned(tone(run.state)),
+                TableCell::text(&run.state).toned(tone(&run.state)),
                 TableCell::number(&format!("{}/{}", run.done, run.total)),
                 TableCell::text(out.relative(run.began_at)),
                 TableCell::clipped(run.error.as_ref().map(|error| error.message.as_str()).unwrap_or_default()),

@@ -1,6 +1,7 @@
 //! Starting a run.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_core::request::Json;
 use lockgate_core::trace::{BadParent, TraceParent};
 use lockgate_proto::v1;
@@ -11,7 +12,6 @@ use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
 use crate::session::CliSession;
-use crate::view;
 
 /// Start a run
 #[derive(Args, Debug)]

@@ -1,6 +1,7 @@
 //! Following a run: a live tree for people, a line for each change in a pipe.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use super::{draw, runs};
@@ -9,7 +10,6 @@ use crate::follow::Patience;
 use crate::live::LiveBar;
 use crate::output::Output;
 use crate::session::CliSession;
-use crate::view;
 
 /// Follow a run until it is over
 #[derive(Args, Debug)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_core::policy;
 use lockgate_proto::v1;
 
@@ -11,7 +12,6 @@ use crate::commands::config::files::read;
 use crate::commands::config::shown;
 use crate::error::{CliError, Exit};
 use crate::session::CliSession;
-use crate::view;
 
 /// What holds while no policy was ever applied.
 const BUILTIN: &str = "no policy was ever applied: everything is allowed; `lockgate policy apply FILE` changes that";

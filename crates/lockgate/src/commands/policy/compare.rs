@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_api::{verdict_from_wire, verdict_to_wire};
 use lockgate_core::verdict::Verdict;
 use lockgate_proto::v1;
@@ -15,7 +16,6 @@ use crate::commands::constraints_text;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell};
 use crate::session::CliSession;
-use crate::view;
 
 const PAGE: u32 = 1_000;
 

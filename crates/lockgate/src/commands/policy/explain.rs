@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_api::{explanation_from_wire, explanation_to_wire, subject_from_wire};
 use lockgate_core::lane::Priority;
 use lockgate_core::policy::{Explanation, Policy, Subject, Velocity, VelocityWindow};
@@ -18,7 +19,6 @@ use crate::commands::{verdict_text, wire_priority};
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Say why a job gets the verdict it gets, rule by rule
 ///

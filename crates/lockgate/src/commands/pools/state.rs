@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
@@ -10,7 +11,6 @@ use crate::follow::repeat;
 use crate::live::LiveBar;
 use crate::output::{Output, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// How often a draining pool is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

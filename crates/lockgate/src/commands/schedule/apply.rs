@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_core::schedule::load;
 use lockgate_proto::v1;
 use serde::Serialize;
@@ -11,7 +12,6 @@ use crate::commands::config::files;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// Keep the schedules of a file; those it does not name are left alone
 #[derive(Args, Debug)]

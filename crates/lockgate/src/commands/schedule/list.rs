@@ -1,12 +1,12 @@
 //! Looking at schedules.
 
 use clap::Args;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone};
 use crate::session::CliSession;
-use crate::view;
 
 /// List the schedules and when each comes next
 #[derive(Args, Debug)]
@@ -48,7 +48,7 @@ impl ListSchedules {
         }
         let out = session.out;
         if out.is_json() {
-            out.json(&view::Schedules { schedules })?;
+            out.json(&view::Schedules { schedules, next_after: None })?;
             return Ok(Exit::Success);
         }
         let row = |schedule: &view::Schedule| {
@@ -121,7 +121,7 @@ pub(super) fn show(schedule: &view::Schedule, out: Output) -> Result<Exit, CliEr
         fields.push(("fault", TableCell::text(fault).toned(Tone::Bad)));
     }
     for backfill in &schedule.backfills {
-        let until = backfill.until.map(|at| out.moment(at)).unwrap_or_default();
+        let until = out.moment(backfill.until);
         fields
             .push(("backfill", TableCell::text(format!("{} until {until}, {} at once", backfill.id, backfill.concurrency))));
     }
@@ -135,7 +135,7 @@ pub(super) fn show(schedule: &view::Schedule, out: Output) -> Result<Exit, CliEr
 
 pub(super) fn table(slots: &[view::Slot], out: Output) -> String {
     let row = |slot: &view::Slot| {
-        let tone = match slot.outcome {
+        let tone = match &*slot.outcome {
             "STARTED" => Tone::Good,
             "DUE" => Tone::Busy,
             "QUEUED" => Tone::Waiting,
@@ -143,8 +143,8 @@ pub(super) fn table(slots: &[view::Slot], out: Output) -> String {
             _ => Tone::Bad,
         };
         vec![
-            TableCell::text(slot.nominal.map(|at| at.0.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default()),
-            TableCell::text(slot.outcome).toned(tone),
+            TableCell::text(slot.nominal.0.strftime("%Y-%m-%d %H:%M:%S").to_string()),
+            TableCell::text(&slot.outcome).toned(tone),
             TableCell::text(&slot.series),
             TableCell::text(slot.job_id.as_ref().or(slot.run_id.as_ref()).map_or("-", String::as_str)),
             TableCell::clipped(slot.reason.as_deref().unwrap_or_default()),

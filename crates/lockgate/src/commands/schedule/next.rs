@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use jiff::Timestamp;
+use lockgate_api::view::Time;
 use lockgate_core::schedule::{Rhythm, Timetable};
 use lockgate_core::time::Timestamp as Instant;
 use lockgate_ports::Clock;
@@ -13,7 +14,6 @@ use crate::args;
 use crate::clock::SystemClock;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
-use crate::view::Time;
 
 /// Show the next times of a cron expression, without a server
 #[derive(Args, Debug)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use jiff::Timestamp;
+use lockgate_api::view;
 use lockgate_proto::v1;
 
 use super::list::{show, table};
@@ -9,7 +10,6 @@ use crate::args;
 use crate::error::{CliError, Exit};
 use crate::output::Tone;
 use crate::session::CliSession;
-use crate::view;
 
 /// Start nothing by itself until it is resumed; what runs goes on
 #[derive(Args, Debug)]
@@ -118,8 +118,9 @@ impl BackfillSchedule {
         };
         let begun = session.answer(session.schedules().backfill_schedule(request).await)?;
         let out = session.out;
+        let begun = view::BegunBackfill::from(begun);
         if out.is_json() {
-            out.json(&view::BegunBackfill { id: begun.id })?;
+            out.json(&begun)?;
         } else {
             out.line(&format!("{}  {}", begun.id, out.paint("under way", Tone::Busy)))?;
             out.remark(&format!("follow it with `lockgate schedule slots {}`", self.name));

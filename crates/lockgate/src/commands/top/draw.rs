@@ -1,11 +1,12 @@
 //! The picture as text.
 
+use lockgate_api::view;
+
 use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::sample::Picture;
 use crate::output::{Output, TableCell, Tone, span};
-use crate::view;
 
 /// Rows of each table: what is most worth a look comes first, and all of it fits on a screen.
 const ROWS_MAX: usize = 8;

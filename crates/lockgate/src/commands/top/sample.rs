@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use lockgate_api::view;
 use lockgate_proto::v1;
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::error::CliError;
 use crate::session::CliSession;
-use crate::view;
 
 pub(super) struct Sample {
     at: Instant,
