@@ -1,52 +1,190 @@
-//! A job as a client sends it.
+//! A job as a client sends it, by REST or gRPC: one body, and one way from there to core.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use lockgate_core::json::JsonError;
+use lockgate_core::lane::Priority;
 use lockgate_core::request::{FieldError, Json, NewJob};
 use lockgate_core::time::Timestamp;
+use lockgate_proto::v1;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
+use crate::each_once::each_once;
 use crate::names::known_priority;
 use crate::present;
-use lockgate_proto::v1;
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PriorityName {
+    Critical,
+    High,
+    Default,
+    Low,
+}
+
+impl From<PriorityName> for Priority {
+    fn from(name: PriorityName) -> Self {
+        match name {
+            PriorityName::Critical => Self::Critical,
+            PriorityName::High => Self::High,
+            PriorityName::Default => Self::Default,
+            PriorityName::Low => Self::Low,
+        }
+    }
+}
+
+/// A job to be submitted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewJob)]
+pub struct JobBody {
+    #[schema(min_length = 1, max_length = 128, example = "job.echo")]
+    topic: String,
+    /// Any JSON value in which each name of an object stands once and each number keeps its value as a double: whole numbers
+    /// within ±9007199254740991, others with at most 17 significant digits. Kept in canonical form: sorted names, no spaces.
+    #[schema(value_type = Option<serde_json::Value>)]
+    payload: Option<JsonText>,
+    /// Chosen by the client, it is an idempotency key of its own.
+    #[schema(min_length = 1, max_length = 128)]
+    job_id: Option<String>,
+    priority: Option<PriorityName>,
+    #[serde(default, deserialize_with = "each_once")]
+    labels: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "each_once")]
+    env: BTreeMap<String, String>,
+    pub idempotency_key: Option<String>,
+    #[schema(minimum = 1, maximum = 1000)]
+    max_attempts: Option<u32>,
+    /// Of one attempt.
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    timeout_ms: Option<u64>,
+    /// RFC 3339.
+    #[serde(default, deserialize_with = "moment")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    not_before: Option<Timestamp>,
+    /// From the submit on, for all attempts together.
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    deadline_ms: Option<u64>,
+    /// Capabilities that the worker must have.
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    requires: Vec<String>,
+    trace_id: Option<String>,
+    /// W3C trace context of what the client was doing. Counts before the header of that name.
+    traceparent: Option<String>,
+    /// Jobs with the same key share the limits that pools.yaml sets per key.
+    concurrency_key: Option<String>,
+    /// What the job may do, in the words of the policy.
+    capability: Option<String>,
+    /// What is risky about it, in the words of the policy.
+    #[serde(default)]
+    #[schema(max_items = 64)]
+    risk_tags: Vec<String>,
+    /// Jobs with the same one are undone together, once one of them fails for good or runs out of time.
+    workflow_id: Option<String>,
+    /// What undoes the job's work: topic, payload, env, labels, budget (max_attempts, timeout_ms), undo_on_failure. Needs
+    /// workflow_id.
+    #[schema(value_type = Option<serde_json::Value>)]
+    compensation: Option<JsonText>,
+}
+
+/// JSON as it was sent. Whether it can be kept is checked when the body is read, so that its errors stand beside the others.
+struct JsonText(Bytes);
+
+impl<'de> Deserialize<'de> for JsonText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
+        Ok(Self(Bytes::from(Box::<[u8]>::from(text))))
+    }
+}
+
+fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+    let at = Option::<jiff::Timestamp>::deserialize(deserializer)?;
+    Ok(at.map(|at| Timestamp::from_millis(at.as_millisecond())))
+}
 
 /// Takes a request off the wire. Names every field that cannot be taken; the rest is checked where requests are frozen.
 pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
-    let mut errors = Vec::new();
-    let priority = known_priority(wire.priority).unwrap_or_else(|error| {
-        errors.push(error);
-        None
-    });
-    let payload = json("payload", &wire.payload_json).unwrap_or_else(|error| {
-        errors.push(error);
-        None
-    });
-    let compensation = json("compensation", &wire.compensation_json).unwrap_or_else(|error| {
-        errors.push(error);
-        None
-    });
-    if !errors.is_empty() {
-        return Err(errors);
+    let priority = known_priority(wire.priority);
+    JobBody::from(wire).read_with(priority)
+}
+
+impl JobBody {
+    /// Names every field that cannot be taken; the rest is checked where requests are frozen.
+    pub fn read(self) -> Result<NewJob, Vec<FieldError>> {
+        let priority = Ok(self.priority.map(Priority::from));
+        self.read_with(priority)
     }
-    Ok(NewJob {
-        job_id: present(wire.job_id),
-        topic: wire.topic,
-        payload,
-        priority,
-        labels: wire.labels.into_iter().collect(),
-        env: wire.env.into_iter().collect(),
-        idempotency_key: present(wire.idempotency_key),
-        max_attempts: wire.max_attempts,
-        timeout_ms: wire.timeout_ms,
-        not_before: wire.not_before_ms.map(Timestamp::from_millis),
-        deadline_ms: wire.deadline_ms,
-        requires: wire.requires.into_iter().collect(),
-        capability: present(wire.capability),
-        risk_tags: wire.risk_tags.into_iter().collect(),
-        trace_id: present(wire.trace_id),
-        traceparent: present(wire.traceparent),
-        concurrency_key: present(wire.concurrency_key),
-        workflow_id: present(wire.workflow_id),
-        compensation,
-    })
+
+    fn read_with(self, priority: Result<Option<Priority>, FieldError>) -> Result<NewJob, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let priority = priority.unwrap_or_else(|error| {
+            errors.push(error);
+            None
+        });
+        let mut json = |field: &str, sent: Option<JsonText>| {
+            json(field, &sent.map(|sent| sent.0).unwrap_or_default()).unwrap_or_else(|error| {
+                errors.push(error);
+                None
+            })
+        };
+        let (payload, compensation) = (json("payload", self.payload), json("compensation", self.compensation));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(NewJob {
+            job_id: self.job_id,
+            topic: self.topic,
+            payload,
+            priority,
+            labels: self.labels,
+            env: self.env,
+            idempotency_key: self.idempotency_key,
+            max_attempts: self.max_attempts,
+            timeout_ms: self.timeout_ms,
+            not_before: self.not_before,
+            deadline_ms: self.deadline_ms,
+            requires: self.requires.into_iter().collect(),
+            capability: self.capability,
+            risk_tags: self.risk_tags.into_iter().collect(),
+            trace_id: self.trace_id,
+            traceparent: self.traceparent,
+            concurrency_key: self.concurrency_key,
+            workflow_id: self.workflow_id,
+            compensation,
+        })
+    }
+}
+
+impl From<v1::NewJob> for JobBody {
+    /// Without the priority: a number that means none is an error, and a body has no place for it.
+    fn from(wire: v1::NewJob) -> Self {
+        let text = |json: Bytes| (!json.is_empty()).then_some(JsonText(json));
+        Self {
+            job_id: present(wire.job_id),
+            topic: wire.topic,
+            payload: text(wire.payload_json),
+            priority: None,
+            labels: wire.labels.into_iter().collect(),
+            env: wire.env.into_iter().collect(),
+            idempotency_key: present(wire.idempotency_key),
+            max_attempts: wire.max_attempts,
+            timeout_ms: wire.timeout_ms,
+            not_before: wire.not_before_ms.map(Timestamp::from_millis),
+            deadline_ms: wire.deadline_ms,
+            requires: wire.requires,
+            capability: present(wire.capability),
+            risk_tags: wire.risk_tags,
+            trace_id: present(wire.trace_id),
+            traceparent: present(wire.traceparent),
+            concurrency_key: present(wire.concurrency_key),
+            workflow_id: present(wire.workflow_id),
+            compensation: text(wire.compensation_json),
+        }
+    }
 }
 
 /// One JSON value from outside. No bytes mean absent.

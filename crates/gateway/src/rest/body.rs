@@ -1,8 +1,6 @@
 //! Request bodies: JSON or, for configuration, YAML; bounded, and refused with the place where they are wrong.
 
-use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt;
 
 use axum::BoxError;
 use axum::body::{Body, to_bytes};
@@ -11,8 +9,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use lockgate_core::request::FieldError;
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::RouteResult;
@@ -148,48 +145,6 @@ pub(super) fn part<T: DeserializeOwned>(json: &RawValue) -> Result<T, FieldError
     let mut deserializer = serde_json::Deserializer::from_str(json.get());
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| misread(&error, json.get()))?;
     if is_object(json.get()) { Ok(value) } else { Err(no_object()) }
-}
-
-/// A map in which each name stands once: of two values under one name, another reader of the same body may take the other.
-pub(super) fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    struct EntriesVisitor;
-
-    impl<'de> Visitor<'de> for EntriesVisitor {
-        type Value = BTreeMap<String, String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut entries = BTreeMap::new();
-            while let Some(name) = map.next_key::<String>()? {
-                let next = UniqueValue { is_taken: entries.contains_key(&name) };
-                entries.insert(name, map.next_value_seed(next)?);
-            }
-            Ok(entries)
-        }
-    }
-
-    /// Refused where it stands, so that the error has its path.
-    struct UniqueValue {
-        is_taken: bool,
-    }
-
-    impl<'de> DeserializeSeed<'de> for UniqueValue {
-        type Value = String;
-
-        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-            let value = String::deserialize(deserializer)?;
-            if self.is_taken {
-                Err(D::Error::custom("is given twice; a name may stand once in an object"))
-            } else {
-                Ok(value)
-            }
-        }
-    }
-
-    deserializer.deserialize_map(EntriesVisitor)
 }
 
 type BodyError = serde_path_to_error::Error<serde_json::Error>;

@@ -4,14 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use lockgate_api::ToWire;
 use lockgate_api::view::{Changed, FieldProblem, ItemError, Job, Jobs, Logs, Submitted, SubmittedItem, SubmittedJobs, Why};
+use lockgate_api::{JobBody, ToWire};
 use lockgate_engine::{ApiError, Submitted as Acknowledged};
 
 use super::body::{Maybe, Sent};
 use super::idempotency::IdempotencyKey;
 use super::query::{JobParams, Params};
-use super::request::{BatchBody, CancelBody, JobBody};
+use super::request::{BatchBody, CancelBody};
 use super::{CallerExtractor, JobPath, RouteResult, with_status};
 use crate::{ServiceContext, errors, submit, wire};
 

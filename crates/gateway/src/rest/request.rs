@@ -2,94 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use lockgate_api::{JobBody, PriorityName, each_once};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::Answer;
-use lockgate_core::lane::Priority;
-use lockgate_core::request::{Caller, FieldError, Json, NewJob};
-use lockgate_core::time::Timestamp;
+use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::{ApprovalAnswer, ReplayRequest};
 use lockgate_ports::DeadLetterQuery;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::body::{each_once, part};
+use super::body::part;
 use crate::queries;
 use crate::submit::ParsedJob;
-
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum PriorityName {
-    Critical,
-    High,
-    Default,
-    Low,
-}
-
-impl From<PriorityName> for Priority {
-    fn from(name: PriorityName) -> Self {
-        match name {
-            PriorityName::Critical => Self::Critical,
-            PriorityName::High => Self::High,
-            PriorityName::Default => Self::Default,
-            PriorityName::Low => Self::Low,
-        }
-    }
-}
-
-/// A job to be submitted.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewJob)]
-pub(super) struct JobBody {
-    #[schema(min_length = 1, max_length = 128, example = "job.echo")]
-    topic: String,
-    /// Any JSON value in which each name of an object stands once and each number keeps its value as a double: whole numbers
-    /// within ±9007199254740991, others with at most 17 significant digits. Kept in canonical form: sorted names, no spaces.
-    #[schema(value_type = Option<serde_json::Value>)]
-    payload: Option<Box<RawValue>>,
-    /// Chosen by the client, it is an idempotency key of its own.
-    #[schema(min_length = 1, max_length = 128)]
-    job_id: Option<String>,
-    priority: Option<PriorityName>,
-    #[serde(default, deserialize_with = "each_once")]
-    labels: BTreeMap<String, String>,
-    #[serde(default, deserialize_with = "each_once")]
-    env: BTreeMap<String, String>,
-    pub(super) idempotency_key: Option<String>,
-    #[schema(minimum = 1, maximum = 1000)]
-    max_attempts: Option<u32>,
-    /// Of one attempt.
-    #[schema(minimum = 1, maximum = 31622400000_i64)]
-    timeout_ms: Option<u64>,
-    /// RFC 3339.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    not_before: Option<jiff::Timestamp>,
-    /// From the submit on, for all attempts together.
-    #[schema(minimum = 1, maximum = 31622400000_i64)]
-    deadline_ms: Option<u64>,
-    /// Capabilities that the worker must have.
-    #[serde(default)]
-    #[schema(max_items = 64)]
-    requires: Vec<String>,
-    trace_id: Option<String>,
-    /// W3C trace context of what the client was doing. Counts before the header of that name.
-    traceparent: Option<String>,
-    /// Jobs with the same key share the limits that pools.yaml sets per key.
-    concurrency_key: Option<String>,
-    /// What the job may do, in the words of the policy.
-    capability: Option<String>,
-    /// What is risky about it, in the words of the policy.
-    #[serde(default)]
-    #[schema(max_items = 64)]
-    risk_tags: Vec<String>,
-    /// Jobs with the same one are undone together, once one of them fails for good or runs out of time.
-    workflow_id: Option<String>,
-    /// What undoes the job's work: topic, payload, env, labels, budget (max_attempts, timeout_ms), undo_on_failure. Needs
-    /// workflow_id.
-    #[schema(value_type = Option<serde_json::Value>)]
-    compensation: Option<Box<RawValue>>,
-}
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -180,44 +105,6 @@ pub(super) struct ReplayBody {
     /// At most this many.
     #[schema(minimum = 1)]
     limit: Option<u32>,
-}
-
-impl JobBody {
-    pub(super) fn read(self) -> ParsedJob {
-        let mut errors = Vec::new();
-        let mut json = |field: &str, raw: Option<Box<RawValue>>| match raw.map(|raw| Json::parse(raw.get())).transpose() {
-            Ok(json) => json,
-            Err(error) => {
-                errors.push(error.in_field(field));
-                None
-            }
-        };
-        let (payload, compensation) = (json("payload", self.payload), json("compensation", self.compensation));
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        Ok(NewJob {
-            job_id: self.job_id,
-            topic: self.topic,
-            payload,
-            priority: self.priority.map(Into::into),
-            labels: self.labels,
-            env: self.env,
-            idempotency_key: self.idempotency_key,
-            max_attempts: self.max_attempts,
-            timeout_ms: self.timeout_ms,
-            not_before: self.not_before.map(|time| Timestamp::from_millis(time.as_millisecond())),
-            deadline_ms: self.deadline_ms,
-            requires: self.requires.into_iter().collect(),
-            capability: self.capability,
-            risk_tags: self.risk_tags.into_iter().collect(),
-            trace_id: self.trace_id,
-            traceparent: self.traceparent,
-            concurrency_key: self.concurrency_key,
-            workflow_id: self.workflow_id,
-            compensation,
-        })
-    }
 }
 
 impl BatchBody {
