@@ -3,7 +3,7 @@
 use lockgate_core::access::{self as core, CredentialKind, Reach};
 use lockgate_core::time::Timestamp;
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::time::Time;
@@ -69,6 +69,46 @@ pub struct WhoAmI {
     /// The credential that was shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
+}
+
+/// What somebody shall come in with.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewKey)]
+pub struct KeyBody {
+    /// Who comes in with it, in every record.
+    pub actor: String,
+    pub actor_type: Option<String>,
+    /// viewer, submitter, approver, operator, admin; or worker or scheduler, alone.
+    pub roles: Vec<String>,
+    /// Whose jobs; absent for everybody's.
+    pub tenant: Option<String>,
+    /// Pools a worker may belong to; none named is all.
+    #[serde(default)]
+    pub pools: Vec<String>,
+    /// Payloads and results may be seen.
+    #[serde(default)]
+    pub payloads: bool,
+    /// How long it lasts; for ever if absent.
+    pub lasts_ms: Option<u64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewCertificate)]
+pub struct CertificateBody {
+    /// `uri:` and the first URI name of the certificate, else `dns:` and its first DNS name, else `cn:` and its common name.
+    pub subject: String,
+    /// What its bearer may do.
+    pub credential: KeyBody,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schema(as = Rotation)]
+pub struct RotateBody {
+    /// How long the old key goes on.
+    pub overlap_ms: u64,
 }
 
 /// A credential as it is at `now`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockgate_core::job as core;
 use lockgate_core::time::Timestamp;
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -82,6 +82,30 @@ pub struct Vote {
     /// Given without sight of the payload, and acknowledged as such.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub payload_hidden: bool,
+}
+
+/// An answer to the question policy asked.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Answer)]
+pub struct AnswerBody {
+    /// What is answered, as it was seen: the job's.
+    pub request_hash: String,
+    /// The rule's that asks.
+    pub rule_hash: String,
+    /// Why, for the records.
+    pub note: Option<String>,
+    /// The caller knows that the payload is hidden from them. Without it such a caller cannot approve; rejecting needs nothing.
+    #[serde(default)]
+    pub acknowledge_hidden: bool,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewNote)]
+pub struct NoteBody {
+    /// Why, for the records.
+    pub note: Option<String>,
 }
 
 /// The question a job waits with, if it does.

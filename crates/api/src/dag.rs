@@ -1,7 +1,7 @@
 //! Definitions of workflows.
 
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::present;
@@ -35,6 +35,14 @@ pub struct Dag {
     /// Only of one DAG, not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DagBody {
+    pub text: String,
+    /// Named in errors.
+    pub file: Option<String>,
 }
 
 impl From<v1::PutDagResponse> for StoredDag {

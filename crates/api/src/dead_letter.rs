@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use lockgate_core::job as core;
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::each_once::each_once;
 use crate::name_set::{JobStateName, LanePriorityName};
+use crate::request::PriorityName;
 use crate::time::Time;
 use crate::{ToWire, present};
 
@@ -47,6 +49,28 @@ pub struct Replayed {
     pub left_out: u64,
     /// The first 1,000 of the others.
     pub job_ids: Vec<String>,
+}
+
+/// Which dead letters to replay, and how.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Replay)]
+pub struct ReplayBody {
+    pub topic: Option<String>,
+    pub priority: Option<PriorityName>,
+    pub reason: Option<String>,
+    /// Labels that the job must have.
+    #[serde(default, deserialize_with = "each_once")]
+    pub labels: BTreeMap<String, String>,
+    /// Only say what would be replayed.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Jobs a second; absent is as fast as possible.
+    #[schema(minimum = 1)]
+    pub rate: Option<u32>,
+    /// At most this many.
+    #[schema(minimum = 1)]
+    pub limit: Option<u32>,
 }
 
 impl ToWire for core::DeadLetter {

@@ -2,7 +2,7 @@
 
 use lockgate_core::audit as core;
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -113,6 +113,27 @@ pub struct Breaker {
     /// Whose calls it counts: alone (this process by design), shared (all replicas) or local_fallback (this process until
     /// the shared counters answer again)
     pub sharing: SharingName,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewConfig)]
+pub struct ConfigBody {
+    /// Named in errors.
+    pub file: Option<String>,
+    /// The content of the file, YAML.
+    pub text: String,
+    /// Refused unless this version is in force.
+    pub expected_version: Option<u64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Rollback)]
+pub struct RollbackBody {
+    pub snapshot: String,
+    /// Refused unless this version is in force.
+    pub expected_version: Option<u64>,
 }
 
 impl From<v1::Policy> for Config {

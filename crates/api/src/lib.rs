@@ -33,15 +33,27 @@ use serde_json::value::RawValue;
 
 pub use access::credential_to_wire;
 pub use approval::{answered, approval};
-pub use each_once::each_once;
 pub use job::{job, platform_labels};
 pub use names::{known_priority, known_state};
 pub use output::{output_verdict_from_wire, output_verdict_to_wire};
-pub use request::{JobBody, PriorityName, json, judged, new_job};
+pub use request::{json, judged, new_job};
 pub use result::outcome;
 pub use run::{known_run_state, percent, run_changes, run_head, run_whole};
 pub use subject::{subject_from_wire, subject_to_wire};
 pub use verdict::{access_to_wire, explanation_from_wire, explanation_to_wire, verdict_from_wire, verdict_to_wire};
+
+/// What clients send. A field that is not known is refused.
+pub mod body {
+    pub use crate::access::{CertificateBody, KeyBody, RotateBody};
+    pub use crate::approval::{AnswerBody, NoteBody};
+    pub use crate::dag::DagBody;
+    pub use crate::dead_letter::ReplayBody;
+    pub use crate::governance::{ConfigBody, RollbackBody};
+    pub use crate::request::{BatchBody, CancelBody, JobBody, PriorityName};
+    pub use crate::run::{CancelRunBody, RerunBody, ResolveBody, StartBody};
+    pub use crate::schedule::{BackfillBody, SchedulesBody};
+    pub use crate::tenants::EraseBody;
+}
 
 /// The JSON of the contract. Absent values are left out; times are RFC 3339 in UTC with milliseconds.
 pub mod view {

@@ -91,6 +91,22 @@ pub struct JobBody {
     compensation: Option<JsonText>,
 }
 
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewJobs)]
+pub struct BatchBody {
+    /// 1 to 10,000 jobs; each is read, and accepted or refused, alone.
+    #[schema(value_type = Vec<JobBody>, min_items = 1, max_items = 10000)]
+    pub jobs: Vec<Box<RawValue>>,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Cancel)]
+pub struct CancelBody {
+    pub reason: Option<String>,
+}
+
 /// JSON as it was sent. Whether it can be kept is checked when the body is read, so that its errors stand beside the others.
 struct JsonText(Bytes);
 

@@ -4,7 +4,7 @@ use lockgate_core::dag::{self as core, Dag, NodeKey, NodeRun, NodeState, NodeWor
 use lockgate_core::job::Failure;
 use lockgate_core::request::FieldError;
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -130,6 +130,53 @@ pub struct Undo {
     pub job_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartBody {
+    pub dag: String,
+    /// The latest, if absent. The run stays with it.
+    pub version: Option<u32>,
+    /// A map; by the rule for payloads each name stands once, and numbers keep their value.
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub params: Option<Box<RawValue>>,
+    /// The same key with the same request is the same run.
+    pub idempotency_key: Option<String>,
+    /// Every node does its work, also where what came of the same work before could stand for it.
+    #[serde(default)]
+    pub fresh: bool,
+}
+
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CancelRunBody {
+    pub reason: Option<String>,
+    /// Undo what was done.
+    pub compensate: bool,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RerunBody {
+    /// Nodes to run again, with all that come after them.
+    pub from: Vec<String>,
+    /// Parameters to change: a map, by the rule for payloads.
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub params: Option<Box<RawValue>>,
+    /// Every node does its work, also where what came of the same work before could stand for it.
+    #[serde(default)]
+    pub fresh: bool,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResolveBody {
+    pub node: String,
+    pub item: Option<u32>,
+    /// Try the undo once more instead of calling it done.
+    #[serde(default)]
+    pub retry: bool,
 }
 
 macro_rules! states {

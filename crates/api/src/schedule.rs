@@ -2,7 +2,7 @@
 
 use lockgate_core::schedule::{self as core, SlotOutcome};
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::name_set::{MisfireName, OverlapName, SlotOutcomeName};
@@ -101,6 +101,32 @@ pub struct Backfill {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BegunBackfill {
     pub id: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulesBody {
+    pub text: String,
+    /// Named in errors.
+    pub file: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackfillBody {
+    /// RFC 3339. Both ends are included.
+    #[schema(value_type = String, format = DateTime)]
+    pub from: jiff::Timestamp,
+    /// RFC 3339.
+    #[schema(value_type = String, format = DateTime)]
+    pub to: jiff::Timestamp,
+    /// How many of its jobs or runs may be at work at once.
+    #[serde(default = "one")]
+    pub concurrency: u32,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 impl From<v1::PutSchedulesResponse> for AppliedSchedules {

@@ -1,7 +1,7 @@
 //! Tenants.
 
 use lockgate_proto::v1;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::present;
@@ -60,6 +60,14 @@ pub struct ErasedTenant {
     pub live_runs: u64,
     /// Nothing is left.
     pub done: bool,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Erase)]
+pub struct EraseBody {
+    /// The name of the tenant once more: nothing of it comes back.
+    pub confirm: String,
 }
 
 impl From<v1::ListTenantsResponse> for Tenants {

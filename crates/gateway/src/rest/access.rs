@@ -6,12 +6,11 @@ use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::StatusCode;
+use lockgate_api::body::{CertificateBody, KeyBody, RotateBody};
 use lockgate_api::credential_to_wire;
 use lockgate_api::view::{Credential, Credentials, MadeKey as MadeKeyView, WhoAmI};
 use lockgate_core::access::CredentialId;
 use lockgate_engine::MadeKey;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent};
 use super::query::{NameParams, Params};
@@ -19,46 +18,6 @@ use super::{CallerExtractor, RouteResult, with_status};
 use crate::access::{Wanted, entrance};
 use crate::auth::Authenticated;
 use crate::{ServiceContext, wire};
-
-/// What somebody shall come in with.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewKey)]
-pub(super) struct KeyBody {
-    /// Who comes in with it, in every record.
-    actor: String,
-    actor_type: Option<String>,
-    /// viewer, submitter, approver, operator, admin; or worker or scheduler, alone.
-    roles: Vec<String>,
-    /// Whose jobs; absent for everybody's.
-    tenant: Option<String>,
-    /// Pools a worker may belong to; none named is all.
-    #[serde(default)]
-    pools: Vec<String>,
-    /// Payloads and results may be seen.
-    #[serde(default)]
-    payloads: bool,
-    /// How long it lasts; for ever if absent.
-    lasts_ms: Option<u64>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = NewCertificate)]
-pub(super) struct CertificateBody {
-    /// `uri:` and the first URI name of the certificate, else `dns:` and its first DNS name, else `cn:` and its common name.
-    subject: String,
-    /// What its bearer may do.
-    credential: KeyBody,
-}
-
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schema(as = Rotation)]
-pub(super) struct RotateBody {
-    /// How long the old key goes on.
-    overlap_ms: u64,
-}
 
 impl From<KeyBody> for Wanted {
     fn from(body: KeyBody) -> Self {

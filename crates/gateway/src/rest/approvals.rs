@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use lockgate_api::ToWire;
+use lockgate_api::body::{AnswerBody, NoteBody};
 use lockgate_api::view::{Answered, Approvals, Changed};
 use lockgate_core::ids::JobId;
 use lockgate_core::job::Answer as Given;
@@ -10,7 +11,7 @@ use lockgate_core::request::Caller;
 
 use super::body::{Maybe, Sent};
 use super::query::{PageParams, Params};
-use super::request::{AnswerBody, NoteBody};
+use super::request;
 use super::{CallerExtractor, JobPath, RouteResult};
 use crate::{ServiceContext, wire};
 
@@ -63,7 +64,7 @@ async fn answer(
     body: AnswerBody,
     given: Given,
 ) -> RouteResult<Json<Answered>> {
-    let job = shared.engine.answer(caller, body.read(id, given)?).await?;
+    let job = shared.engine.answer(caller, request::answer(body, id, given)?).await?;
     Ok(Json(Answered::from(lockgate_api::answered(&job))))
 }
 

@@ -8,16 +8,15 @@ use axum::response::sse::Event as SseEvent;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
+use lockgate_api::body::{CancelRunBody, DagBody, RerunBody, ResolveBody, StartBody};
 use lockgate_api::run_head;
 use lockgate_api::view::{Dag, Dags, Run, Runs, StartedRun, StoredDag};
 use lockgate_core::dag::NodeKey;
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
 use lockgate_engine::{RunOrder, StartRun};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent, YamlOrJson};
 use super::idempotency::IdempotencyKey;
@@ -27,61 +26,6 @@ use super::{CallerExtractor, RouteResult, with_status};
 use crate::dags::{self, FILE};
 use crate::follow::follow;
 use crate::{ServiceContext, wire};
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DagBody {
-    text: String,
-    /// Named in errors.
-    file: Option<String>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StartBody {
-    dag: String,
-    /// The latest, if absent. The run stays with it.
-    version: Option<u32>,
-    /// A map; by the rule for payloads each name stands once, and numbers keep their value.
-    #[schema(value_type = Option<serde_json::Value>)]
-    params: Option<Box<RawValue>>,
-    /// The same key with the same request is the same run.
-    idempotency_key: Option<String>,
-    /// Every node does its work, also where what came of the same work before could stand for it.
-    #[serde(default)]
-    fresh: bool,
-}
-
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct CancelRunBody {
-    reason: Option<String>,
-    /// Undo what was done.
-    compensate: bool,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RerunBody {
-    /// Nodes to run again, with all that come after them.
-    from: Vec<String>,
-    /// Parameters to change: a map, by the rule for payloads.
-    #[schema(value_type = Option<serde_json::Value>)]
-    params: Option<Box<RawValue>>,
-    /// Every node does its work, also where what came of the same work before could stand for it.
-    #[serde(default)]
-    fresh: bool,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ResolveBody {
-    node: String,
-    item: Option<u32>,
-    /// Try the undo once more instead of calling it done.
-    #[serde(default)]
-    retry: bool,
-}
 
 /// Check a definition and store it as the next version of its name.
 ///

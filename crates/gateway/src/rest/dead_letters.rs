@@ -4,12 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use lockgate_api::ToWire;
+use lockgate_api::body::ReplayBody;
 use lockgate_api::view::{Changed, DeadLetter, DeadLetters, Replayed};
 
 use super::body::{Maybe, NoBody, Sent};
 use super::problem::Problem;
 use super::query::{DeadLetterParams, Params};
-use super::request::ReplayBody;
+use super::request;
 use super::{CallerExtractor, JobPath, RouteResult};
 use crate::{ServiceContext, wire};
 
@@ -65,6 +66,6 @@ pub(super) async fn replay_many(
     CallerExtractor(caller): CallerExtractor,
     Sent(body): Sent<ReplayBody>,
 ) -> RouteResult<Json<Replayed>> {
-    let request = body.read(&caller)?;
+    let request = request::replay(body, &caller)?;
     Ok(Json(Replayed::from(wire::replayed(&shared.engine.replay(&caller, request).await?))))
 }

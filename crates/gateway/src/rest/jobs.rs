@@ -4,14 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use lockgate_api::ToWire;
+use lockgate_api::body::{BatchBody, CancelBody, JobBody};
 use lockgate_api::view::{Changed, FieldProblem, ItemError, Job, Jobs, Logs, Submitted, SubmittedItem, SubmittedJobs, Why};
-use lockgate_api::{JobBody, ToWire};
 use lockgate_engine::{ApiError, Submitted as Acknowledged};
 
 use super::body::{Maybe, Sent};
 use super::idempotency::IdempotencyKey;
 use super::query::{JobParams, Params};
-use super::request::{BatchBody, CancelBody};
+use super::request;
 use super::{CallerExtractor, JobPath, RouteResult, with_status};
 use crate::{ServiceContext, errors, submit, wire};
 
@@ -43,7 +44,7 @@ pub(super) async fn submit_batch(
     CallerExtractor(caller): CallerExtractor,
     Sent(batch): Sent<BatchBody>,
 ) -> RouteResult<Json<SubmittedJobs>> {
-    let answers = submit::many(&shared.engine, &caller, batch.read()).await?;
+    let answers = submit::many(&shared.engine, &caller, request::batch(&batch)).await?;
     let jobs = answers.into_iter().map(|answer| item(answer, shared.settings.ack)).collect();
     Ok(Json(SubmittedJobs { jobs }))
 }

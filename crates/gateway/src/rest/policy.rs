@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use lockgate_api::body::{ConfigBody, JobBody, RollbackBody};
+use lockgate_api::explanation_to_wire;
 use lockgate_api::view::{Activated, Config, Explained, Policies};
-use lockgate_api::{JobBody, explanation_to_wire};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::JobRequest;
 use lockgate_ports::SnapshotKind;
@@ -11,7 +12,6 @@ use lockgate_ports::SnapshotKind;
 use super::body::{Sent, YamlOrJson};
 use super::config;
 use super::query::{ConfigParams, Params};
-use super::request::{ConfigBody, RollbackBody};
 use super::{CallerExtractor, RouteResult};
 use crate::{ServiceContext, configs};
 

@@ -5,43 +5,16 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use lockgate_api::ToWire;
+use lockgate_api::body::{BackfillBody, SchedulesBody};
 use lockgate_api::view::{AppliedSchedules, BegunBackfill, Schedule, Schedules, Slot, Slots};
 use lockgate_core::time::Timestamp;
 use lockgate_engine::BackfillSpan;
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::body::{Maybe, NoBody, Sent, YamlOrJson};
 use super::query::{NameParams, PageParams, Params};
 use super::{CallerExtractor, RouteResult, with_status};
 use crate::schedules::FILE;
 use crate::{ServiceContext, wire};
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SchedulesBody {
-    text: String,
-    /// Named in errors.
-    file: Option<String>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BackfillBody {
-    /// RFC 3339. Both ends are included.
-    #[schema(value_type = String, format = DateTime)]
-    from: jiff::Timestamp,
-    /// RFC 3339.
-    #[schema(value_type = String, format = DateTime)]
-    to: jiff::Timestamp,
-    /// How many of its jobs or runs may be at work at once.
-    #[serde(default = "one")]
-    concurrency: u32,
-}
-
-const fn one() -> u32 {
-    1
-}
 
 /// Check a file of schedules and store those that are new or changed.
 ///

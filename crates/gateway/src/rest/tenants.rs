@@ -2,12 +2,12 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use lockgate_api::body::EraseBody;
 use lockgate_api::view::{ErasedTenant, Tenants};
 use lockgate_core::ids::TenantId;
 
 use super::body::Sent;
 use super::query::{Params, TenantParams};
-use super::request::EraseBody;
 use super::{CallerExtractor, RouteResult};
 use crate::{ServiceContext, wire};
 
