@@ -2,6 +2,7 @@
 
 use lockgate_proto::v1;
 use lockgate_proto::v1::orchestrator_client::OrchestratorClient;
+use lockgate_proto::v1::result::{FailedFatal, Outcome};
 use serde_json::{Value, json};
 
 use crate::support::{ScriptedWorker, Server, hello, succeeded};
@@ -49,4 +50,20 @@ async fn a_workflow_of_plain_jobs_is_seen_rolled_back_and_closed() {
     let request = v1::ListDagRunsRequest { sagas: true, limit: 10, ..Default::default() };
     let listed = grpc.list_dag_runs(request).await.expect("listed").into_inner();
     assert_eq!(listed.runs.iter().map(|run| run.dag.as_str()).collect::<Vec<_>>(), ["trip"]);
+}
+
+#[tokio::test]
+async fn a_stuck_undo_tells_the_reason_code_over_rest() {
+    let server = Server::start().await;
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    assert_eq!(server.post("/v1/jobs", &step("a")).await.status, 201);
+    worker.run_one(Some(succeeded("1"))).await;
+    let open = wait_until(&server, |run| run["done"] == 1).await;
+    let id = open["run_id"].as_str().expect("an id");
+    server.post(&format!("/v1/runs/{id}/cancel"), &json!({ "compensate": true })).await;
+    worker.run_one(Some(Outcome::FailedFatal(FailedFatal { error: "nothing to undo".to_owned() }))).await;
+    let stuck = wait_until(&server, |run| run["state"] == "COMPENSATION_STUCK").await;
+    let undo = &stuck["nodes"][0]["undo"];
+    assert_eq!((&undo["state"], &undo["error"]["reason"]), (&json!("STUCK"), &json!("fatal")), "{stuck}");
+    assert!(undo["error"]["message"].as_str().is_some_and(|text| text.contains("nothing to undo")), "{stuck}");
 }
