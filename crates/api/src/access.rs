@@ -146,6 +146,14 @@ impl ToWire for core::Grant {
     }
 }
 
+impl From<v1::NewCredential> for KeyBody {
+    fn from(wire: v1::NewCredential) -> Self {
+        let v1::Grant { roles, tenant, pools, payloads } = wire.grant.unwrap_or_default();
+        let (actor_type, tenant) = (present(wire.actor_type), present(tenant));
+        Self { actor: wire.actor, actor_type, roles, tenant, pools, payloads, lasts_ms: wire.lasts_ms }
+    }
+}
+
 impl From<v1::Grant> for Grant {
     fn from(wire: v1::Grant) -> Self {
         Self { roles: wire.roles, tenant: present(wire.tenant), pools: wire.pools, payloads: wire.payloads }

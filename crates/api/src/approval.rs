@@ -241,6 +241,14 @@ impl From<v1::ListApprovalsResponse> for Approvals {
     }
 }
 
+impl From<v1::AnswerApprovalRequest> for AnswerBody {
+    /// Without the job, which REST names in the path.
+    fn from(wire: v1::AnswerApprovalRequest) -> Self {
+        let v1::AnswerApprovalRequest { job_id: _, request_hash, rule_hash, note, acknowledge_hidden } = wire;
+        Self { request_hash, rule_hash, note: present(note), acknowledge_hidden }
+    }
+}
+
 impl From<v1::AnswerApprovalResponse> for Answered {
     fn from(wire: v1::AnswerApprovalResponse) -> Self {
         Self {

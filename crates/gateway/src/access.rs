@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockgate_api::body::KeyBody;
 use lockgate_core::access::{Grant, Reach, Role};
 use lockgate_core::ids::PoolName;
 use lockgate_core::request::FieldError;
@@ -10,42 +11,27 @@ use lockgate_engine::{ApiError, NewCredential};
 use crate::ServiceContext;
 use crate::auth::{AccessMode, Entrance};
 
-/// What a client asks for, before it is checked.
-pub(crate) struct Wanted {
-    pub(crate) actor: String,
-    pub(crate) actor_type: Option<String>,
-    pub(crate) roles: Vec<String>,
-    /// Absent for everybody.
-    pub(crate) tenant: Option<String>,
-    pub(crate) pools: Vec<String>,
-    pub(crate) payloads: bool,
-    pub(crate) lasts_ms: Option<u64>,
-}
-
-impl Wanted {
-    pub(crate) fn read(self) -> Result<NewCredential, ApiError> {
-        let mut errors = Vec::new();
-        let roles = self.roles.iter().filter_map(|role| {
-            role.parse::<Role>()
-                .map_err(|error| errors.push(FieldError::new("roles", format_args!("{role:?} {error}"))))
-                .ok()
-        });
-        let roles = roles.collect();
-        if self.lasts_ms == Some(0) {
-            errors.push(FieldError::new("lasts_ms", "must be at least 1"));
-        }
-        if !errors.is_empty() {
-            return Err(ApiError::Invalid(errors));
-        }
-        let grant = Grant {
-            reach: self.tenant.map_or(Reach::Everyone, |tenant| Reach::Tenant(tenant.into())),
-            roles,
-            pools: self.pools.into_iter().map(PoolName::from).collect(),
-            payloads: self.payloads,
-        };
-        let lasts = self.lasts_ms.map(Duration::from_millis);
-        Ok(NewCredential { actor: self.actor, actor_type: self.actor_type, grant, lasts })
+/// What a client asks for, checked as far as it can be here.
+pub(crate) fn read(body: KeyBody) -> Result<NewCredential, ApiError> {
+    let mut errors = Vec::new();
+    let roles = body.roles.iter().filter_map(|role| {
+        role.parse::<Role>().map_err(|error| errors.push(FieldError::new("roles", format_args!("{role:?} {error}")))).ok()
+    });
+    let roles = roles.collect();
+    if body.lasts_ms == Some(0) {
+        errors.push(FieldError::new("lasts_ms", "must be at least 1"));
     }
+    if !errors.is_empty() {
+        return Err(ApiError::Invalid(errors));
+    }
+    let grant = Grant {
+        reach: body.tenant.map_or(Reach::Everyone, |tenant| Reach::Tenant(tenant.into())),
+        roles,
+        pools: body.pools.into_iter().map(PoolName::from).collect(),
+        payloads: body.payloads,
+    };
+    let lasts = body.lasts_ms.map(Duration::from_millis);
+    Ok(NewCredential { actor: body.actor, actor_type: body.actor_type, grant, lasts })
 }
 
 /// What credentials are checked against, if clients are authenticated.

@@ -1,11 +1,13 @@
-//! What both doors ask the engine in lists.
+//! What both doors ask the engine.
 
 use std::str::FromStr;
 
+use lockgate_api::body::AnswerBody;
 use lockgate_core::hex;
-use lockgate_core::job::Reason;
+use lockgate_core::ids::JobId;
+use lockgate_core::job::{Answer, Reason};
 use lockgate_core::request::{FieldError, RequestHash};
-use lockgate_engine::ScheduleView;
+use lockgate_engine::{ApprovalAnswer, ScheduleView};
 use lockgate_ports::Cursor;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -39,9 +41,17 @@ pub(crate) fn reason(text: &str) -> Result<Reason, FieldError> {
 }
 
 /// A hash as people and programs copy it from a job.
-pub(crate) fn request_hash(text: &str) -> Result<RequestHash, FieldError> {
+fn request_hash(text: &str) -> Result<RequestHash, FieldError> {
     let wrong = || FieldError::new("request_hash", "must be the 64 hexadecimal digits that the job shows");
     hex::read(text).map(RequestHash).ok_or_else(wrong)
+}
+
+/// An answer of a person to the question policy asked.
+pub(crate) fn answer(body: AnswerBody, job_id: JobId, answer: Answer) -> Result<ApprovalAnswer, Vec<FieldError>> {
+    let AnswerBody { request_hash, rule_hash, note, acknowledge_hidden } = body;
+    let request_hash = self::request_hash(&request_hash).map_err(|error| vec![error])?;
+    let (rule_hash, note) = (rule_hash.into(), note.map(Into::into));
+    Ok(ApprovalAnswer { job_id, answer, note, request_hash, rule_hash, acknowledge_hidden })
 }
 
 /// Parses a named text, or says which field was wrong.

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use lockgate_api::body::KeyBody;
 use lockgate_api::credential_to_wire;
 use lockgate_core::access::{CredentialId, Identity};
-use lockgate_engine::{ApiError, MadeKey};
+use lockgate_engine::{ApiError, MadeKey, NewCredential};
 use lockgate_proto::v1;
 use lockgate_proto::v1::access_server::Access;
 use tonic::{Request, Status};
 
 use super::lists::{page, present};
 use super::{AccessService, GrpcResult, answer, caller};
-use crate::access::{Wanted, entrance};
+use crate::access::{entrance, read};
 use crate::auth::Authenticated;
 use crate::{errors, wire};
 
@@ -40,7 +41,7 @@ impl Access for AccessService {
     async fn bind_certificate(&self, request: Request<v1::BindCertificateRequest>) -> GrpcResult<v1::Credential> {
         let by = self.admitted(&request)?;
         let v1::BindCertificateRequest { subject, credential } = request.into_inner();
-        let new = wanted(credential).and_then(Wanted::read).map_err(|error| errors::status(&error))?;
+        let new = wanted(credential).map_err(|error| errors::status(&error))?;
         let bound = self.0.engine.bind_certificate(&by, &subject, new).await;
         answer(bound.map(|credential| credential_to_wire(&credential, self.0.clock.now())))
     }
@@ -71,7 +72,7 @@ impl AccessService {
     }
 
     async fn create(&self, by: &Identity, wire: v1::CreateKeyRequest) -> Result<v1::CreateKeyResponse, ApiError> {
-        let new = wanted(wire.credential)?.read()?;
+        let new = wanted(wire.credential)?;
         let made = self.0.engine.create_key(by, &entrance(&self.0)?.digest, new).await?;
         Ok(self.made(&made))
     }
@@ -87,16 +88,10 @@ impl AccessService {
     }
 }
 
-fn wanted(wire: Option<v1::NewCredential>) -> Result<Wanted, ApiError> {
+fn wanted(wire: Option<v1::NewCredential>) -> Result<NewCredential, ApiError> {
     let wire = wire.ok_or_else(|| ApiError::invalid("credential", "must be set"))?;
-    let grant = wire.grant.ok_or_else(|| ApiError::invalid("credential.grant", "must be set"))?;
-    Ok(Wanted {
-        actor: wire.actor,
-        actor_type: present(wire.actor_type),
-        roles: grant.roles,
-        tenant: present(grant.tenant),
-        pools: grant.pools,
-        payloads: grant.payloads,
-        lasts_ms: wire.lasts_ms,
-    })
+    if wire.grant.is_none() {
+        return Err(ApiError::invalid("credential.grant", "must be set"));
+    }
+    read(KeyBody::from(wire))
 }

@@ -3,7 +3,7 @@
 use lockgate_api::ToWire;
 use lockgate_core::job::Answer;
 use lockgate_core::request::Caller;
-use lockgate_engine::{ApiError, ApprovalAnswer};
+use lockgate_engine::ApiError;
 use lockgate_proto::v1;
 use lockgate_proto::v1::approvals_server::Approvals;
 use tonic::Request;
@@ -54,14 +54,8 @@ impl ApprovalsService {
         wire: v1::AnswerApprovalRequest,
         given: Answer,
     ) -> Result<v1::AnswerApprovalResponse, ApiError> {
-        let ballot = ApprovalAnswer {
-            job_id: wire.job_id.into(),
-            answer: given,
-            note: present(wire.note).map(Into::into),
-            request_hash: queries::request_hash(&wire.request_hash).map_err(invalid)?,
-            rule_hash: wire.rule_hash.into(),
-            acknowledge_hidden: wire.acknowledge_hidden,
-        };
+        let job_id = wire.job_id.as_str().into();
+        let ballot = queries::answer(wire.into(), job_id, given).map_err(ApiError::Invalid)?;
         let job = self.0.engine.answer(caller, ballot).await?;
         Ok(lockgate_api::answered(&job))
     }

@@ -15,16 +15,9 @@ use lockgate_engine::MadeKey;
 use super::body::{Maybe, NoBody, Sent};
 use super::query::{NameParams, Params};
 use super::{CallerExtractor, RouteResult, with_status};
-use crate::access::{Wanted, entrance};
+use crate::access::{entrance, read};
 use crate::auth::Authenticated;
 use crate::{ServiceContext, wire};
-
-impl From<KeyBody> for Wanted {
-    fn from(body: KeyBody) -> Self {
-        let KeyBody { actor, actor_type, roles, tenant, pools, payloads, lasts_ms } = body;
-        Self { actor, actor_type, roles, tenant, pools, payloads, lasts_ms }
-    }
-}
 
 /// Tell the caller's actor, tenant and grant.
 #[utoipa::path(get, path = "/v1/whoami", operation_id = "who_am_i",
@@ -48,7 +41,7 @@ pub(super) async fn create(
 ) -> RouteResult<Response> {
     let digest = &entrance(&shared)?.digest;
     let by = by(admitted)?;
-    let made = shared.engine.create_key(&by.identity, digest, Wanted::from(body).read()?).await?;
+    let made = shared.engine.create_key(&by.identity, digest, read(body)?).await?;
     Ok(shown(&shared, &made))
 }
 
@@ -81,7 +74,7 @@ pub(super) async fn bind(
 ) -> RouteResult<Response> {
     entrance(&shared)?;
     let by = by(admitted)?;
-    let new = Wanted::from(body.credential).read()?;
+    let new = read(body.credential)?;
     let bound = shared.engine.bind_certificate(&by.identity, &body.subject, new).await?;
     Ok(with_status(StatusCode::CREATED, Credential::from(credential_to_wire(&bound, shared.clock.now()))))
 }

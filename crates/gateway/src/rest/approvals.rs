@@ -11,9 +11,8 @@ use lockgate_core::request::Caller;
 
 use super::body::{Maybe, Sent};
 use super::query::{PageParams, Params};
-use super::request;
 use super::{CallerExtractor, JobPath, RouteResult};
-use crate::{ServiceContext, wire};
+use crate::{ServiceContext, queries, wire};
 
 /// List the jobs of the caller's tenant that wait for approval, oldest first.
 #[utoipa::path(get, path = "/v1/approvals", operation_id = "list_approvals", params(PageParams),
@@ -64,7 +63,7 @@ async fn answer(
     body: AnswerBody,
     given: Given,
 ) -> RouteResult<Json<Answered>> {
-    let job = shared.engine.answer(caller, request::answer(body, id, given)?).await?;
+    let job = shared.engine.answer(caller, queries::answer(body, id, given)?).await?;
     Ok(Json(Answered::from(lockgate_api::answered(&job))))
 }
 

@@ -1,10 +1,8 @@
 //! What clients send, read into what the engine is asked.
 
-use lockgate_api::body::{AnswerBody, BatchBody, JobBody, ReplayBody};
-use lockgate_core::ids::JobId;
-use lockgate_core::job::Answer;
+use lockgate_api::body::{BatchBody, JobBody, ReplayBody};
 use lockgate_core::request::{Caller, FieldError};
-use lockgate_engine::{ApprovalAnswer, ReplayRequest};
+use lockgate_engine::ReplayRequest;
 use lockgate_ports::DeadLetterQuery;
 
 use super::body::part;
@@ -14,13 +12,6 @@ use crate::submit::ParsedJob;
 /// The jobs of a batch, each read alone.
 pub(super) fn batch(body: &BatchBody) -> impl ExactSizeIterator<Item = ParsedJob> {
     body.jobs.iter().map(|job| part::<JobBody>(job).map_err(|error| vec![error])?.read())
-}
-
-pub(super) fn answer(body: AnswerBody, job_id: JobId, answer: Answer) -> Result<ApprovalAnswer, Vec<FieldError>> {
-    let AnswerBody { request_hash, rule_hash, note, acknowledge_hidden } = body;
-    let request_hash = queries::request_hash(&request_hash).map_err(|error| vec![error])?;
-    let (rule_hash, note) = (rule_hash.into(), note.map(Into::into));
-    Ok(ApprovalAnswer { job_id, answer, note, request_hash, rule_hash, acknowledge_hidden })
 }
 
 pub(super) fn replay(body: ReplayBody, caller: &Caller) -> Result<ReplayRequest, Vec<FieldError>> {
