@@ -25,7 +25,7 @@ use anyhow::{Context, bail};
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  tidy [--stats]      check what clippy cannot: crate edges, sizes, names, client crates, tests that sleep;
+  tidy [--stats]      check what clippy cannot: crate edges, number of crates, sizes, names, links, tests that sleep;
                       with --stats also print how long files and functions are
   dashboards          write the Grafana dashboards of deploy/grafana
   sim [--seeds N]     simulated stories of crashes and faults, optimised; `lockgate-sim --help` lists the options

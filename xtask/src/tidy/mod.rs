@@ -1,5 +1,6 @@
 //! What clippy and rustfmt cannot check: the rules of the house.
 
+mod crates;
 mod edges;
 mod files;
 mod functions;
@@ -68,13 +69,15 @@ pub(crate) fn run(root: &Path, stats: Stats) -> anyhow::Result<bool> {
         found.extend(words::check_text(path, text));
     }
     found.extend(links::check(&texts));
+    let text = |path: &str| texts.get(path).map_or("", String::as_str);
+    found.extend(crates::check(&crates::tree(root)?, text(crates::ALLOWED)));
     for source in &sources {
         found.extend(sizes::check(source));
         found.extend(words::check(source));
         found.extend(habits::sleeping_tests(source));
     }
     found.extend(habits::unwraps(&sources));
-    found.extend(names::check(&sources, texts.get(names::ALLOWED).map_or("", String::as_str)));
+    found.extend(names::check(&sources, text(names::ALLOWED)));
     found.extend(pronouns::check(&sources));
     for finding in &found {
         eprintln!("{finding}");
