@@ -149,6 +149,7 @@ enum CliCommand {
     Bench(commands::bench::BenchArgs),
     Chaos(commands::chaos::ChaosArgs),
     Completions(commands::completions::Completions),
+    Man(commands::man::Man),
 }
 
 impl Cli {
@@ -176,6 +177,7 @@ impl Cli {
         let connect = async || CliSession::connect(&self.connection, out).await;
         match self.command {
             CliCommand::Completions(command) => command.run(),
+            CliCommand::Man(command) => command.run(),
             CliCommand::Serve(command) => command.run(out).await,
             CliCommand::Config(command) => command.run(out),
             CliCommand::Migrate(command) => command.run(out).await,

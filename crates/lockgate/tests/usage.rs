@@ -111,3 +111,18 @@ fn completions_are_printed_without_a_server() {
     assert_eq!(output.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&output.stdout).contains("_lockgate()"));
 }
+
+#[test]
+fn a_manual_page_is_written_for_every_command() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("man1");
+    let output = lockgate(&["man", &folder.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for (page, part) in [("lockgate.1", "Exit codes:"), ("lockgate-dlq-replay.1", ".TH lockgate-dlq-replay 1")] {
+        let text = std::fs::read_to_string(folder.join(page)).expect("a page");
+        assert!(text.contains(part), "{page}: {text}");
+    }
+    let taken = lockgate(&["man", &folder.join("lockgate.1").display().to_string()]);
+    assert_eq!(taken.status.code(), Some(1));
+    assert!(stderr(&taken).contains("cannot write to "), "{}", stderr(&taken));
+}

@@ -18,6 +18,7 @@ pub(crate) mod health;
 pub(crate) mod jobs;
 pub(crate) mod load;
 pub(crate) mod logs;
+pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod policy;
 pub(crate) mod pools;

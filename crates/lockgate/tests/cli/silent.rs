@@ -195,13 +195,14 @@ workers drain w
 workers list";
 
 /// Commands that ask no server, or are servers or workers themselves and go on for as long as they run.
-const ALONE: [&str; 21] = [
+const ALONE: [&str; 22] = [
     "backup",
     "bench",
     "chaos",
     "completions",
     "config show",
     "dag lint",
+    "man",
     "migrate",
     "policy check",
     "policy schema",
