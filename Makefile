@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev api test proto-lint verify bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
+.PHONY: help run worker dev api test test-full proto-lint verify dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,15 @@ proto-lint: servers ## the rules of buf.yaml on proto/, and that every file comp
 verify: test deny ## test, and the licences, bans and sources of dependencies, and the docs
 	$(CARGO) deny check licenses bans sources
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+test-full: verify api docs dist ## everything that ends by itself: verify, api, docs, dist, try-dist
+	tools/try-dist
+
+dist: ## what users install, into target/dist/out: tarball, Debian package, wheel, npm packages, SBOM, provenance, checksums
+	tools/make-dist
+
+try-dist: ## install what dist made where nothing else is, start it, run a job; needs root
+	tools/try-dist
 
 bench: ## measure rates and latencies against a server of its own
 	$(CARGO) run --release -p lockgate -- bench

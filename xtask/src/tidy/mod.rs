@@ -8,6 +8,7 @@ mod habits;
 mod links;
 mod names;
 mod pronouns;
+mod readme;
 mod sizes;
 mod source;
 mod words;
@@ -70,6 +71,7 @@ pub(crate) fn run(root: &Path, stats: Stats) -> anyhow::Result<bool> {
     }
     found.extend(links::check(&texts));
     let text = |path: &str| texts.get(path).map_or("", String::as_str);
+    found.extend(readme::check(text(readme::README)));
     found.extend(crates::check(&crates::tree(root)?, text(crates::ALLOWED)));
     for source in &sources {
         found.extend(sizes::check(source));
