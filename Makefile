@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev api test test-full proto-lint verify dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
+.PHONY: help run worker dev api test test-full proto-lint workflow-lint licences verify dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ run: ## start the server with a built-in worker
 worker: ## start one more worker, attached to a running server
 	$(CARGO) run -p lockgate -- worker
 
-test: nextest servers proto-lint ## formatting, lints, tidy and every test: what CI runs
+test: nextest servers proto-lint workflow-lint ## formatting, lints, tidy and every test: what CI runs
 	$(CARGO) fmt --all --check
 	$(LINT)
 	$(CARGO) xtask tidy
@@ -33,8 +33,13 @@ test: nextest servers proto-lint ## formatting, lints, tidy and every test: what
 proto-lint: servers ## the rules of buf.yaml on proto/, and that every file compiles
 	tools/lint-protos
 
-verify: test deny ## test, and the licences, bans and sources of dependencies, and the docs
+workflow-lint: ## actionlint on .github/workflows
+	tools/lint-workflows
+
+licences: deny ## the licences, bans and sources of dependencies
 	$(CARGO) deny check licenses bans sources
+
+verify: test licences ## test, and licences, and the docs of the code
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
 test-full: verify api docs dist ## everything that ends by itself: verify, api, docs, dist, try-dist

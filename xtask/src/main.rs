@@ -17,6 +17,8 @@ mod rules;
 mod servers;
 mod tidy;
 mod tools;
+#[cfg(test)]
+mod workflows;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
