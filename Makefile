@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev api test proto-lint verify bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
+.PHONY: help run worker dev migrate api test proto-lint verify bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,8 +40,11 @@ verify: test deny ## test, and the licences, bans and sources of dependencies, a
 bench: ## measure rates and latencies against a server of its own
 	$(CARGO) run --release -p lockgate -- bench
 
-dev: servers ## a cluster on this machine: PostgreSQL, Redis, NATS, gateways, schedulers, workers
+dev: servers ## a cluster on this machine: PostgreSQL, Redis, NATS, gateways, schedulers, workers, Prometheus
 	$(CARGO) xtask dev
+
+migrate: ## bring the database of DATABASE_URL to the schema of this version
+	$(CARGO) run -p lockgate -- migrate
 
 bench-cluster: servers ## the same on PostgreSQL, Redis and NATS of its own
 	$(CARGO) build --release -p lockgate
