@@ -1,8 +1,6 @@
 //! Jobs and their histories as clients see them.
 
-use lockgate_core::job::{
-    Approval, AttemptSummary, DeadLetter, EventKind, Failure, Job, JobEvent, Life, OutputStage, Reason,
-};
+use lockgate_core::job::{Approval, AttemptSummary, DeadLetter, EventKind, Failure, Job, JobEvent, Life, Reason};
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Defaults;
 
@@ -50,13 +48,7 @@ pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
 
 /// What the platform says about a job beside the client's own labels. Clients cannot set these.
 pub fn platform_labels(life: &Life) -> impl Iterator<Item = (String, String)> {
-    let labels = life
-        .bypass
-        .as_ref()
-        .map(|bypass| [("safety_bypassed", "true".to_owned()), ("safety_bypass_reason", bypass.reason.to_string())]);
-    let unscanned = life.output.as_ref().filter(|check| check.stage == OutputStage::Unchecked);
-    let unscanned = unscanned.map(|_| ("safety_bypassed_output", "true".to_owned()));
-    labels.into_iter().flatten().chain(unscanned).map(|(name, value)| (name.to_owned(), value))
+    life.platform_labels().map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
 impl ToWire for Approval {

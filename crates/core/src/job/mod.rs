@@ -15,6 +15,7 @@ mod family;
 mod gate;
 mod give_up;
 mod judge;
+mod labels;
 mod late;
 mod lose;
 mod memo;
@@ -206,6 +207,7 @@ pub enum Reason {
     /// The worker holding the attempt went silent or lost it.
     AgentLost,
     /// The attempt was sent and never started.
+    #[serde(alias = "dispatch_failed")]
     DispatchLost,
     /// The worker gave the attempt back while shutting down.
     Interrupted,
@@ -213,6 +215,10 @@ pub enum Reason {
     NoPoolMapping,
     /// No worker of the pool can ever take it.
     NoWorkers,
+    /// The workers that fit are overloaded. Only asked for: such a job waits until its deadline and has no other end.
+    PoolOverloaded,
+    /// A limit of the tenant is used up. Only asked for, like `PoolOverloaded`.
+    TenantLimit,
     /// The handler asked to be run later, too often.
     SnoozeLimit,
     /// Children were still under way when the time to wait for them was up.
@@ -221,7 +227,8 @@ pub enum Reason {
     Revoked,
     /// A person cancelled the job.
     Cancelled,
-    /// Policy denied the attempt.
+    /// Policy denied the attempt. Rows have the older word: see [`Reason::stored`].
+    #[serde(rename(serialize = "denied", deserialize = "safety_denied"), alias = "denied")]
     Denied,
     /// A person refused the approval that policy asked for.
     ApprovalRejected,
@@ -251,11 +258,13 @@ impl Reason {
             Self::Interrupted => "interrupted",
             Self::NoPoolMapping => "no_pool_mapping",
             Self::NoWorkers => "no_workers",
+            Self::PoolOverloaded => "pool_overloaded",
+            Self::TenantLimit => "tenant_limit",
             Self::SnoozeLimit => "snooze_limit",
             Self::ChildrenTimeout => "children_timeout",
             Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
-            Self::Denied => "denied",
+            Self::Denied => "safety_denied",
             Self::ApprovalRejected => "approval_rejected",
             Self::ApprovalExpired => "approval_expired",
             Self::OutputTooLarge => "output_too_large",
@@ -263,6 +272,14 @@ impl Reason {
             Self::Orphaned => "orphaned",
             Self::Upstream => "upstream",
             Self::SagaUnmarshalFailed => "saga_unmarshal_failed",
+        }
+    }
+
+    /// The word in the rows of a Store, which stays what it was when the first release wrote it.
+    pub const fn stored(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            other => other.as_str(),
         }
     }
 }

@@ -25,6 +25,7 @@ pub(super) async fn jobs(
     };
     let listing = engine.jobs(&caller, query).await?;
     let defaults = engine.defaults();
+        trace_id: present(request.trace_id).map(Into::into),
     Ok(v1::ListJobsResponse {
         jobs: listing.items.iter().map(|job| lockgate_api::job(job, &defaults)).collect(),
         next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
