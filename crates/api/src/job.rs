@@ -10,6 +10,7 @@ use lockgate_proto::v1;
 /// A job without payload, result and history, as lists show it. `defaults` hold where the client named nothing.
 pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
     let (request, life) = (&job.request, &job.life);
+    let retry = request.retry_policy(&defaults.limits, &defaults.timeouts);
     v1::Job {
         job_id: request.job_id.to_string(),
         tenant: request.tenant.to_string(),
@@ -19,7 +20,9 @@ pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
         labels: request.labels.clone().into_iter().collect(),
         env: request.env.clone().into_iter().collect(),
         idempotency_key: text(request.idempotency_key.as_deref()),
-        max_attempts: request.max_attempts(&defaults.limits),
+        max_attempts: retry.attempts,
+        retry: Some(retry.to_wire()),
+        losses: life.counters.infra_failures,
         timeout_ms: millis(request.timeout(&defaults.timeouts)),
         requires: request.requires.iter().map(ToString::to_string).collect(),
         trace_id: request.trace_name(),
@@ -46,7 +49,7 @@ pub fn job(job: &Job, defaults: &Defaults) -> v1::Job {
     }
 }
 
-/// What the platform says about a job beside the client's own labels. Clients cannot set these.
+/// What the platform says about a job beside the client's own labels, as maps of the wire have it.
 pub fn platform_labels(life: &Life) -> impl Iterator<Item = (String, String)> {
     life.platform_labels().map(|(name, value)| (name.to_owned(), value.to_owned()))
 }

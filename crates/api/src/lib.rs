@@ -6,6 +6,7 @@ mod names;
 mod output;
 mod request;
 mod result;
+mod retry;
 mod subject;
 mod verdict;
 

@@ -1,10 +1,11 @@
 //! A job as a client sends it.
 
 use lockgate_core::json::JsonError;
-use lockgate_core::request::{FieldError, Json, NewJob};
+use lockgate_core::request::{FieldError, JobBudget, Json, NewJob};
 use lockgate_core::time::Timestamp;
 
 use crate::names::known_priority;
+use crate::retry;
 use lockgate_proto::v1;
 
 /// Takes a request off the wire. Names every field that cannot be taken; the rest is checked where requests are frozen.
@@ -25,7 +26,7 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
     if !errors.is_empty() {
         return Err(errors);
     }
-    Ok(NewJob {
+    let mut job = NewJob {
         job_id: present(wire.job_id),
         topic: wire.topic,
         payload,
@@ -34,6 +35,7 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
         env: wire.env.into_iter().collect(),
         idempotency_key: present(wire.idempotency_key),
         max_attempts: wire.max_attempts,
+        retry: wire.retry.map(retry::settings).unwrap_or_default(),
         timeout_ms: wire.timeout_ms,
         not_before: wire.not_before_ms.map(Timestamp::from_millis),
         deadline_ms: wire.deadline_ms,
@@ -45,7 +47,11 @@ pub fn new_job(wire: v1::NewJob) -> Result<NewJob, Vec<FieldError>> {
         concurrency_key: present(wire.concurrency_key),
         workflow_id: present(wire.workflow_id),
         compensation,
-    })
+    };
+    if let Some(v1::JobBudget { max_attempts, timeout_ms, deadline_ms }) = wire.budget {
+        errors = JobBudget { max_attempts, timeout_ms, deadline_ms }.apply(&mut job);
+    }
+    if errors.is_empty() { Ok(job) } else { Err(errors) }
 }
 
 /// One JSON value from outside. No bytes mean absent.

@@ -81,6 +81,7 @@ pub(crate) struct Job {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idempotency_key: Option<String>,
     pub(crate) max_attempts: u32,
+    pub(crate) retry: JobRetry,
     pub(crate) timeout_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) requires: Vec<String>,
@@ -104,6 +105,7 @@ pub(crate) struct Job {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempts: Option<Vec<Attempt>>,
     pub(crate) failures: u32,
+    pub(crate) losses: u32,
     pub(crate) submitted_at: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) due_at: Option<Moment>,
@@ -172,6 +174,20 @@ pub(crate) struct Progress {
     pub(crate) percent: u32,
     pub(crate) message: String,
     pub(crate) at: Option<Moment>,
+}
+
+/// How attempts of a job are tried again.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct JobRetry {
+    pub(crate) base_ms: u64,
+    pub(crate) factor_percent: u32,
+    pub(crate) cap_ms: u64,
+    pub(crate) jitter_percent: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) non_retryable: Vec<String>,
+    pub(crate) losses: u32,
 }
 
 #[derive(Debug, Serialize)]

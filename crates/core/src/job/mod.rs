@@ -57,7 +57,7 @@ use crate::lane::{LaneKey, ReadyKey, Shape};
 use crate::limits::Limits;
 use crate::pools::RoutingId;
 use crate::request::{JobRequest, Json, RequestHash};
-use crate::retry::Jitter;
+use crate::retry::{Jitter, RetryPolicy};
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
 use crate::verdict::{Constraints, Judgement, Verdict};
@@ -494,10 +494,11 @@ impl Job {
         self.life.attempt.verdict.as_ref().map_or(NONE, |verdict| &verdict.constraints)
     }
 
-    /// How often the job may fail: what the client asked for, as far as policy goes along.
-    pub fn failures_max(&self, limits: &Limits) -> u32 {
-        let asked = self.request.max_attempts(limits);
-        self.constraints().max_retries.map_or(asked, |retries| asked.min(retries.saturating_add(1)))
+    /// How the job is tried again: as its client, its topic and the installation say, as far as policy goes along.
+    pub fn retry_policy(&self, limits: &Limits, timeouts: &Timeouts) -> RetryPolicy {
+        let asked = self.request.retry_policy(limits, timeouts);
+        let retries = self.constraints().max_retries;
+        RetryPolicy { attempts: retries.map_or(asked.attempts, |max| asked.attempts.min(max.saturating_add(1))), ..asked }
     }
 
     fn start_by(&self, env: &Env<'_>) -> Timestamp {

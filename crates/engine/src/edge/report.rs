@@ -248,7 +248,9 @@ impl Inner {
     fn clean(&self, job: &Job, outcome: Outcome) -> Outcome {
         let clean = |text| self.ports.kernel.clean(&job.request, text);
         match outcome {
-            Outcome::FailedRetryable { error, retry_after } => Outcome::FailedRetryable { error: clean(error), retry_after },
+            Outcome::FailedRetryable { error, code, retry_after } => {
+                Outcome::FailedRetryable { error: clean(error), code, retry_after }
+            }
             Outcome::FailedFatal { error } => Outcome::FailedFatal { error: clean(error) },
             Outcome::Cancelled { note } => Outcome::Cancelled { note: clean(note) },
             outcome => outcome,

@@ -1,11 +1,12 @@
 //! Bodies that clients send.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::ids::JobId;
 use lockgate_core::job::Answer;
 use lockgate_core::lane::Priority;
-use lockgate_core::request::{Caller, FieldError, Json, NewJob};
+use lockgate_core::request::{Caller, FieldError, JobBudget, Json, NewJob};
+use lockgate_core::retry::RetrySettings;
 use lockgate_core::time::Timestamp;
 use lockgate_engine::{ApprovalAnswer, ReplayRequest};
 use lockgate_ports::DeadLetterQuery;
@@ -85,10 +86,74 @@ pub(super) struct JobBody {
     risk_tags: Vec<String>,
     /// Jobs with the same one are undone together, once one of them fails for good or runs out of time.
     workflow_id: Option<String>,
-    /// What undoes the job's work: topic, payload, env, labels, budget (max_attempts, timeout_ms), undo_on_failure. Needs
-    /// workflow_id.
+    /// What undoes the job's work: topic, payload, env, labels, budget (max_attempts, timeout_ms, deadline_ms), idempotency_key,
+    /// undo_on_failure. Needs workflow_id.
     #[schema(value_type = Option<serde_json::Value>)]
     compensation: Option<Box<RawValue>>,
+    /// Some of the fields above as one object.
+    budget: Option<BudgetBody>,
+    /// How it is tried again. What is absent is as its topic or the installation has it.
+    retry: Option<RetryBody>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewRetryPolicy)]
+struct RetryBody {
+    /// Delay after the first failure.
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    base_ms: Option<u64>,
+    /// How many hundredths of the delay before it each delay is; 200 doubles it.
+    #[schema(minimum = 100, maximum = 1000)]
+    factor_percent: Option<u32>,
+    /// Longest delay.
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    cap_ms: Option<u64>,
+    /// Up to how many hundredths of a delay are added to it at random.
+    #[schema(maximum = 100)]
+    jitter_percent: Option<u32>,
+    /// No attempt begins later than this after the submit or a replay.
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    total_ms: Option<u64>,
+    /// Codes of failures, of handlers or of the platform (execution_timeout), that are not tried again.
+    #[schema(max_items = 64)]
+    non_retryable: Option<BTreeSet<String>>,
+    /// Attempts that may be lost by workers, servers and networks; one more ends the job.
+    #[schema(maximum = 1000)]
+    losses: Option<u32>,
+}
+
+impl From<RetryBody> for RetrySettings {
+    fn from(body: RetryBody) -> Self {
+        Self {
+            attempts: None,
+            losses: body.losses,
+            base_ms: body.base_ms,
+            factor_percent: body.factor_percent,
+            cap_ms: body.cap_ms,
+            jitter_percent: body.jitter_percent,
+            total_ms: body.total_ms,
+            non_retryable: body.non_retryable.map(|codes| codes.into_iter().map(Into::into).collect()),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = JobBudget)]
+struct BudgetBody {
+    #[schema(minimum = 1, maximum = 1000)]
+    max_attempts: Option<u32>,
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    timeout_ms: Option<u64>,
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    deadline_ms: Option<u64>,
+}
+
+impl From<BudgetBody> for JobBudget {
+    fn from(BudgetBody { max_attempts, timeout_ms, deadline_ms }: BudgetBody) -> Self {
+        Self { max_attempts, timeout_ms, deadline_ms }
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -196,7 +261,7 @@ impl JobBody {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(NewJob {
+        let mut job = NewJob {
             job_id: self.job_id,
             topic: self.topic,
             payload,
@@ -205,6 +270,7 @@ impl JobBody {
             env: self.env,
             idempotency_key: self.idempotency_key,
             max_attempts: self.max_attempts,
+            retry: self.retry.map(Into::into).unwrap_or_default(),
             timeout_ms: self.timeout_ms,
             not_before: self.not_before.map(|time| Timestamp::from_millis(time.as_millisecond())),
             deadline_ms: self.deadline_ms,
@@ -216,7 +282,9 @@ impl JobBody {
             concurrency_key: self.concurrency_key,
             workflow_id: self.workflow_id,
             compensation,
-        })
+        };
+        errors.extend(self.budget.map(JobBudget::from).unwrap_or_default().apply(&mut job));
+        if errors.is_empty() { Ok(job) } else { Err(errors) }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Names, defaults and shapes of the requirement documents, from outside.
 
-use lockgate_proto::v1;
+use std::time::Duration;
+
+use lockgate_proto::v1::{self, result};
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::support::{ScriptedWorker, Server, hello};
 
 /// Ids of the dead letters that a filter finds.
 async fn dead(server: &Server, filter: &str) -> Vec<Value> {
@@ -34,6 +36,20 @@ async fn dead_letters_are_found_by_the_six_reason_codes() {
 }
 
 #[tokio::test]
+async fn a_letter_of_an_attempt_that_never_started_is_found_by_dispatch_failed() {
+    let server = Server::start().await;
+    server.configure("timeouts", "defaults: {dispatch: 1s}\n").await;
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    server.submit(json!({ "topic": "job.echo", "job_id": "never", "retry": { "losses": 0 } })).await;
+    worker.assignment().await;
+    // Long enough to start, too short to count as silent.
+    server.clock.advance(Duration::from_secs(3));
+    server.wait_for("the loss", async || server.why("never").await["reason"] == "ended").await;
+    assert_eq!(dead(&server, "reason=dispatch_failed").await, ["never"]);
+    assert_eq!(server.get("/v1/dead-letters/never").await.json["reason"], "dispatch_lost");
+}
+
+#[tokio::test]
 async fn jobs_are_listed_by_trace() {
     let server = Server::start().await;
     for (id, trace) in [("a", "t-1"), ("b", "t-2"), ("c", "t-1")] {
@@ -46,4 +62,104 @@ async fn jobs_are_listed_by_trace() {
     let listed = server.grpc().await.list_jobs(request).await.expect("listed").into_inner();
     assert_eq!(listed.jobs.len(), 1);
     assert_eq!(listed.jobs[0].job_id, "b");
+}
+
+#[tokio::test]
+async fn retries_are_those_of_the_job_else_of_its_topic_and_are_shown() {
+    let server = Server::start().await;
+    server.configure("timeouts", "topics: {job.pay: {retry: {attempts: 7, base: 2s, non_retryable: [gone]}}}\n").await;
+    let usual = server.submit(json!({ "topic": "job.pay" })).await;
+    let job = server.get(&format!("/v1/jobs/{usual}")).await.json;
+    assert_eq!((&job["max_attempts"], &job["losses"]), (&json!(7), &json!(0)));
+    let expected = json!({ "base_ms": 2000, "factor_percent": 200, "cap_ms": 30000, "jitter_percent": 50,
+        "non_retryable": ["gone"], "losses": 6 });
+    assert_eq!(job["retry"], expected);
+
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    let failed = |code: &str| {
+        let failed = result::FailedRetryable { error: "no".into(), code: code.into(), ..Default::default() };
+        Some(result::Outcome::FailedRetryable(failed))
+    };
+    worker.run_one(failed("gone")).await;
+    let job = server.get(&format!("/v1/jobs/{usual}")).await.json;
+    assert_eq!(job["state"], "FAILED", "{job}");
+    assert!(
+        job["last_error"]["message"].as_str().is_some_and(|text| text.contains("the code gone is not tried again")),
+        "{job}"
+    );
+
+    let own = json!({ "topic": "job.pay", "max_attempts": 2, "retry": { "base_ms": 60000, "cap_ms": 60000, "jitter_percent": 0, "losses": 0 } });
+    let own = server.submit(own).await;
+    worker.run_one(failed("busy")).await;
+    let why = server.why_of(&own, "waiting_for_retry").await;
+    let next = "The next attempt starts by itself. Failures: 1 of 2, losses: 0 of 0.";
+    assert_eq!(why["next_step"], next, "{why}");
+
+    let wrong = json!({ "topic": "job.pay", "retry": { "factor_percent": 5, "total_ms": 0 } });
+    let refused = server.post("/v1/jobs", &wrong).await;
+    refused.is_problem(400, "invalid_argument");
+    assert_eq!(refused.fields(), ["retry.factor_percent", "retry.total_ms"]);
+}
+
+#[tokio::test]
+async fn a_run_has_the_time_of_its_workflow_unless_its_dag_says_so() {
+    let server = Server::start().await;
+    server.configure("timeouts", "workflows: {nightly: {running: 1h}}\n").await;
+    let put = async |name: &str, more: &str| {
+        let text =
+            format!("version: 1\ndag: {name}\n{more}nodes: {{a: {{topic: job.x, retry: {{losses: 0, base: 9s}}}}}}\n");
+        let request = server.request("POST", "/v1/dags").header("content-type", "application/yaml");
+        let reply = server.send(request, text).await;
+        assert!(reply.status < 300, "{reply:?}");
+        let run = server.post("/v1/runs", &json!({ "dag": name })).await.json["run_id"].clone();
+        server.get(&format!("/v1/runs/{}", run.as_str().expect("started"))).await.json
+    };
+    let nightly = put("nightly", "").await;
+    assert!(nightly["deadline_at"].is_string(), "{nightly}");
+    assert_eq!(put("other", "").await["deadline_at"], json!(null));
+    let job = nightly["nodes"][0]["job_id"].as_str().expect("a job");
+    let retry = server.get(&format!("/v1/jobs/{job}")).await.json["retry"].clone();
+    assert_eq!((&retry["losses"], &retry["base_ms"]), (&json!(0), &json!(9000)), "{retry}");
+}
+
+#[tokio::test]
+async fn a_budget_sets_the_fields_of_the_job() {
+    let server = Server::start().await;
+    let id = server.submit(json!({ "topic": "job.echo", "budget": { "deadline_ms": 60_000, "max_attempts": 7 } })).await;
+    let job = server.get(&format!("/v1/jobs/{id}")).await.json;
+    assert_eq!(job["max_attempts"], 7);
+    assert!(job["deadline_at"].is_string(), "{job}");
+    let both = json!({ "topic": "job.echo", "deadline_ms": 1, "budget": { "deadline_ms": 2 } });
+    let refused = server.post("/v1/jobs", &both).await;
+    refused.is_problem(400, "invalid_argument");
+    assert_eq!(refused.fields(), ["budget.deadline_ms"]);
+    let budget = v1::JobBudget { deadline_ms: Some(0), ..v1::JobBudget::default() };
+    let job = v1::NewJob { topic: "job.echo".into(), budget: Some(budget), ..v1::NewJob::default() };
+    let refused = server.grpc().await.submit_job(v1::SubmitJobRequest { job: Some(job) }).await.expect_err("refused");
+    assert!(refused.message().contains("deadline_ms"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_tenant_in_the_environment_counts_where_the_call_names_none() {
+    let server = Server::start().await;
+    let job = |tenant: &str| json!({ "topic": "job.echo", "env": { "tenant_id": tenant } });
+    let id = server.submit(job("acme")).await;
+    let path = format!("/v1/jobs/{id}");
+    server.get(&path).await.is_problem(404, "not_found");
+    let of_acme = server.request("GET", &path).header("x-lockgate-tenant", "acme");
+    assert_eq!(server.send(of_acme, "").await.json["tenant"], "acme");
+    let json = || server.request("POST", "/v1/jobs").header("content-type", "application/json");
+    let as_acme = || json().header("x-lockgate-tenant", "acme");
+    assert_eq!(server.send(as_acme(), job("acme").to_string()).await.status, 201, "both say one thing");
+    let refused = server.send(as_acme(), job("other").to_string()).await;
+    refused.is_problem(400, "invalid_argument");
+    assert_eq!(refused.fields(), ["env.tenant_id"]);
+    let refused = server.post("/v1/jobs", &job("a b")).await;
+    assert_eq!(refused.fields(), ["env.tenant_id"]);
+    let batch = json!({ "jobs": [job("acme"), job("other"), json!({ "topic": "job.echo" })] });
+    let answers = server.post("/v1/jobs:batch", &batch).await.json;
+    assert!(answers["jobs"][0]["job_id"].is_string(), "{answers}");
+    for other in 1..=2 {
+        assert!(answers["jobs"][other].to_string().contains("env.tenant_id"), "{answers}");
+    }
 }

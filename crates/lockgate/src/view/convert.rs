@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use lockgate_proto::v1;
 
 use super::{
-    AskedApproval, Attempt, Children, DeadLetter, DeadLetters, Event, Failure, Job, Jobs, Json, LogLine, Logs, Moment,
-    OutputCheck, Progress, Queue, Queues, Replayed, Submitted, Verdict, Worker, Workers,
+    AskedApproval, Attempt, Children, DeadLetter, DeadLetters, Event, Failure, Job, JobRetry, Jobs, Json, LogLine, Logs,
+    Moment, OutputCheck, Progress, Queue, Queues, Replayed, Submitted, Verdict, Worker, Workers,
 };
 
 pub(super) fn time(ms: i64) -> Option<Moment> {
@@ -85,6 +85,7 @@ impl Job {
             env: sorted(job.env),
             idempotency_key: present(job.idempotency_key),
             max_attempts: job.max_attempts,
+            retry: job.retry.map(JobRetry::from).unwrap_or_default(),
             timeout_ms: job.timeout_ms,
             requires: job.requires,
             trace_id: present(job.trace_id),
@@ -96,6 +97,7 @@ impl Job {
             attempt: job.attempts,
             attempts: None,
             failures: job.failures,
+            losses: job.losses,
             submitted_at: time(job.submitted_at_ms),
             due_at: job.due_at_ms.and_then(time),
             deadline_at: job.deadline_at_ms.and_then(time),
@@ -279,6 +281,20 @@ impl From<v1::QueueStatus> for Queue {
             shape: queue.shape,
             waiting: queue.waiting,
             oldest_at: queue.oldest_ms.and_then(time),
+        }
+    }
+}
+
+impl From<v1::RetryPolicy> for JobRetry {
+    fn from(policy: v1::RetryPolicy) -> Self {
+        Self {
+            base_ms: policy.base_ms.unwrap_or_default(),
+            factor_percent: policy.factor_percent.unwrap_or_default(),
+            cap_ms: policy.cap_ms.unwrap_or_default(),
+            jitter_percent: policy.jitter_percent.unwrap_or_default(),
+            total_ms: policy.total_ms,
+            non_retryable: policy.non_retryable,
+            losses: policy.losses.unwrap_or_default(),
         }
     }
 }

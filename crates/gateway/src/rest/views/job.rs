@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::names::{JobStateName, LanePriorityName, OnTimeoutName, PhaseName};
+use super::retry::RetryView;
 use super::{AskedApproval, Name, OutputCheck, Progress, Time, Verdict, document};
 use crate::queries::cursor_text;
 
@@ -49,6 +50,7 @@ pub(in crate::rest) struct Job {
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<String>,
     max_attempts: u32,
+    retry: RetryView,
     timeout_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     requires: Vec<String>,
@@ -68,6 +70,8 @@ pub(in crate::rest) struct Job {
     attempts: Option<Vec<Attempt>>,
     /// Attempts of this life that count against `max_attempts`.
     failures: u32,
+    /// Attempts of this life that workers, servers and networks lost; they count against `retry.losses`.
+    losses: u32,
     submitted_at: Time,
     /// When a waiting job may start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +168,7 @@ impl Job {
     /// A job without payload, result and attempts, as lists show it.
     fn summary(job: &core::Job, defaults: &Defaults) -> Self {
         let (request, life) = (&job.request, &job.life);
+        let retry = request.retry_policy(&defaults.limits, &defaults.timeouts);
         Self {
             job_id: request.job_id.to_string(),
             tenant: request.tenant.to_string(),
@@ -180,7 +185,8 @@ impl Job {
             platform_labels: platform_labels(life).collect(),
             env: request.env.clone(),
             idempotency_key: request.idempotency_key.as_ref().map(ToString::to_string),
-            max_attempts: request.max_attempts(&defaults.limits),
+            max_attempts: retry.attempts,
+            retry: RetryView::from(&retry),
             timeout_ms: u64::try_from(request.timeout(&defaults.timeouts).as_millis()).unwrap_or(u64::MAX),
             requires: request.requires.iter().map(ToString::to_string).collect(),
             trace_id: request.trace_name(),
@@ -191,6 +197,7 @@ impl Job {
             attempt: job.attempts_made(),
             attempts: None,
             failures: life.counters.failures,
+            losses: life.counters.infra_failures,
             submitted_at: Time(life.submitted_at),
             due_at: job.waits_until().map(Time),
             deadline_at: life.deadline_at.map(Time),

@@ -11,6 +11,7 @@ mod job;
 mod names;
 mod overview;
 mod pools;
+mod retry;
 mod schedule;
 mod submitted;
 mod tenants;
