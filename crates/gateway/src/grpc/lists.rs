@@ -4,10 +4,15 @@ use lockgate_api::{ToWire, known_priority, known_state};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::{ApiError, Engine, ReplayRequest};
-use lockgate_ports::{DeadLetterQuery, JobQuery};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing};
 use lockgate_proto::v1;
+use prost::Message;
 
 use crate::queries::{self, PAGE_DEFAULT};
+
+/// A page ends early rather than be larger. Clients take messages of 4 MiB unless they are told otherwise, and the largest job has
+/// about half a MiB of labels and environment.
+const PAGE_BYTES_MAX: usize = 3 << 20;
 
 pub(super) async fn jobs(
     engine: &Engine,
@@ -20,16 +25,24 @@ pub(super) async fn jobs(
         state: known_state(request.state).map_err(invalid)?,
         labels: request.labels.into_iter().collect(),
         parent: present(request.parent_job_id).map(Into::into),
+        trace_id: present(request.trace_id).map(Into::into),
         cursor: queries::cursor(&request.cursor).map_err(invalid)?,
         limit: page(request.limit),
     };
-    let listing = engine.jobs(&caller, query).await?;
-    let defaults = engine.defaults();
-        trace_id: present(request.trace_id).map(Into::into),
-    Ok(v1::ListJobsResponse {
-        jobs: listing.items.iter().map(|job| lockgate_api::job(job, &defaults)).collect(),
-        next_cursor: listing.next.map(queries::cursor_text).unwrap_or_default(),
-    })
+    let Listing { items, mut next } = engine.jobs(&caller, query).await?;
+    let (defaults, mut jobs, mut bytes) = (engine.defaults(), Vec::with_capacity(items.len()), 0);
+    for job in &items {
+        let wire = lockgate_api::job(job, &defaults);
+        bytes += wire.encoded_len();
+        if bytes > PAGE_BYTES_MAX && !jobs.is_empty() {
+            break;
+        }
+        jobs.push(wire);
+    }
+    if let Some(last) = jobs.len().checked_sub(1).filter(|last| *last + 1 < items.len()) {
+        next = Some(Cursor(items[last].seq.0));
+    }
+    Ok(v1::ListJobsResponse { jobs, next_cursor: next.map(queries::cursor_text).unwrap_or_default() })
 }
 
 pub(super) async fn dead_letters(

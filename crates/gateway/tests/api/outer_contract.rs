@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockgate_proto::v1::{self, result};
 use serde_json::{Value, json};
 
-use crate::support::{ScriptedWorker, Server, hello};
+use crate::support::{PATIENCE, ScriptedWorker, Server, hello};
 
 /// Ids of the dead letters that a filter finds.
 async fn dead(server: &Server, filter: &str) -> Vec<Value> {
@@ -65,6 +65,30 @@ async fn jobs_are_listed_by_trace() {
 }
 
 #[tokio::test]
+async fn a_page_of_large_jobs_ends_early_so_that_stock_clients_can_read_it() {
+    let server = Server::start().await;
+    let env: serde_json::Map<String, Value> = (0..64).map(|n| (format!("e{n}"), json!("x".repeat(4_096)))).collect();
+    for n in 0..20 {
+        server.submit(json!({ "topic": "job.echo", "job_id": format!("large-{n}"), "env": env })).await;
+    }
+    let mut grpc = server.grpc().await;
+    let (mut seen, mut pages, mut cursor) = (Vec::new(), 0, String::new());
+    loop {
+        let request = v1::ListJobsRequest { limit: 1_000, cursor, ..v1::ListJobsRequest::default() };
+        let page = grpc.list_jobs(request).await.expect("a page that fits").into_inner();
+        assert!(!page.jobs.is_empty());
+        seen.extend(page.jobs.into_iter().map(|job| job.job_id));
+        (pages, cursor) = (pages + 1, page.next_cursor);
+        if cursor.is_empty() {
+            break;
+        }
+    }
+    let expected: Vec<String> = (0..20).rev().map(|n| format!("large-{n}")).collect();
+    assert_eq!(seen, expected);
+    assert!(pages >= 2, "{pages} pages");
+}
+
+#[tokio::test]
 async fn retries_are_those_of_the_job_else_of_its_topic_and_are_shown() {
     let server = Server::start().await;
     server.configure("timeouts", "topics: {job.pay: {retry: {attempts: 7, base: 2s, non_retryable: [gone]}}}\n").await;
@@ -120,6 +144,27 @@ async fn a_run_has_the_time_of_its_workflow_unless_its_dag_says_so() {
     let job = nightly["nodes"][0]["job_id"].as_str().expect("a job");
     let retry = server.get(&format!("/v1/jobs/{job}")).await.json["retry"].clone();
     assert_eq!((&retry["losses"], &retry["base_ms"]), (&json!(0), &json!(9000)), "{retry}");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_time_that_its_client_gave_it() {
+    let server = Server::start().await;
+    let id = server.submit(json!({ "topic": "job.echo" })).await;
+    let mut watch = tonic::Request::new(v1::WatchJobRequest { job_id: id, after: 0 });
+    // Not `set_timeout`, with which the client itself would give up.
+    watch.metadata_mut().insert("grpc-timeout", "300m".parse().expect("ascii"));
+    let mut stream = server.grpc().await.watch_job(watch).await.expect("found").into_inner();
+    let end = async {
+        loop {
+            match stream.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the job has not ended"),
+                Err(status) => return status,
+            }
+        }
+    };
+    let status = tokio::time::timeout(PATIENCE, end).await.expect("it ends");
+    assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
 }
 
 #[tokio::test]
