@@ -126,7 +126,7 @@ impl Cluster {
     /// Starts one more process and waits until it says where it listens.
     pub(crate) async fn serve(&mut self, role: &str, name: &str, listen: &str, more: &[&str]) -> anyhow::Result<Addresses> {
         let mut command = Command::new(&self.binary);
-        command.args(["--json", "serve", "--log", "warn", "--roles", role, "--listen", listen]);
+        command.args(["--json", "serve", "--no-config", "--log", "warn", "--roles", role, "--listen", listen]);
         command.args(["--metrics", "127.0.0.1:0", "--data"]).arg(self.folder.path().join(name)).args(more);
         command.envs(self.servers.environment()).stdout(Stdio::piped()).stderr(self.logs.stream()).kill_on_drop(true);
         let mut child = command.spawn()?;

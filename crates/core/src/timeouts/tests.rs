@@ -10,7 +10,7 @@ use crate::config::{ConfigError, Section};
 use crate::retry::RetryPolicy;
 use crate::retry::read::RETRY;
 
-const EXAMPLE: &str = include_str!("../../../../config/timeouts.yaml");
+const EXAMPLE: &str = include_str!("../../../../examples/config/timeouts.yaml");
 
 fn load(text: &str) -> Timeouts {
     Timeouts::load("timeouts.yaml", text).unwrap_or_else(|errors| panic!("{}", shown(&errors).join("\n")))
