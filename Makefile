@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev api test test-full proto-lint workflow-lint licences verify dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
+.PHONY: help run worker dev migrate api test test-full proto-lint workflow-lint licences verify dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,8 +54,11 @@ try-dist: ## install what dist made where nothing else is, start it, run a job; 
 bench: ## measure rates and latencies against a server of its own
 	$(CARGO) run --release -p lockgate -- bench
 
-dev: servers ## a cluster on this machine: PostgreSQL, Redis, NATS, gateways, schedulers, workers
+dev: servers ## a cluster on this machine: PostgreSQL, Redis, NATS, gateways, schedulers, workers, Prometheus
 	$(CARGO) xtask dev
+
+migrate: ## bring the database of DATABASE_URL to the schema of this version
+	$(CARGO) run -p lockgate -- migrate
 
 bench-cluster: servers ## the same on PostgreSQL, Redis and NATS of its own
 	$(CARGO) build --release -p lockgate

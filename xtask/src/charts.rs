@@ -57,6 +57,28 @@ fn autoscalers_ask_for_metrics_that_there_are() {
 }
 
 #[test]
+fn workers_scale_by_priority_and_by_running_time_if_their_values_say_so() {
+    let catalogue = Catalogue::read(&root().expect("a root")).expect("the reference");
+    let own = "workers.worker-cpu.queuePerReplicaOf.high=50,workers.worker-cpu.runSecondsP95=2";
+    let hpa = rendered(&["--set", own]);
+    assert!(
+        hpa.contains("name: lockgate_pool_priority_depth\n          selector: {matchLabels: {pool: cpu, priority: high}}"),
+        "{hpa}"
+    );
+    assert!(hpa.contains("name: lockgate_pool_run_seconds_p95\n          selector: {matchLabels: {pool: cpu}}"), "{hpa}");
+    let keda = rendered(&["--set", &format!("{own},autoscaling.kind=keda,autoscaling.keda.trigger=prometheus")]);
+    for query in [
+        "sum(lockgate:pool_priority_depth{pool=\"cpu\", priority=\"high\"})",
+        "max(lockgate:pool_run_seconds:p95_5m{pool=\"cpu\"})",
+    ] {
+        assert!(keda.contains(&format!("query: {query}\n")), "{query}");
+        assert_eq!(catalogue.unknown(query), [""; 0]);
+    }
+    let external = rendered(&["--set", &format!("{own},autoscaling.kind=keda,auth.existingSecret=")]);
+    assert!(external.contains("pool: cpu\n        priority: high\n        waitingPerReplica: \"50\""), "{external}");
+}
+
+#[test]
 fn keda_may_ask_the_gateways_or_redis() {
     let open = "autoscaling.kind=keda,auth.existingSecret=";
     let external = rendered(&["--set", open]);

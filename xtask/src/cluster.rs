@@ -5,6 +5,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use lockgate_testbed::Prometheus;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,7 +24,8 @@ pub(crate) fn dev(root: &Path) -> anyhow::Result<bool> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut cluster = Cluster::new(binary, ProcessLogs::Shown)?;
         cluster.launch(&[]).await?;
-        show(&cluster);
+        let prometheus = Prometheus::start(&scraping(root, &cluster.metrics()))?;
+        show(&cluster, &prometheus.url());
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
@@ -124,7 +126,7 @@ impl Cluster {
     /// Starts one more process and waits until it says where it listens.
     pub(crate) async fn serve(&mut self, role: &str, name: &str, listen: &str, more: &[&str]) -> anyhow::Result<Addresses> {
         let mut command = Command::new(&self.binary);
-        command.args(["--json", "serve", "--log", "warn", "--roles", role, "--listen", listen]);
+        command.args(["--json", "serve", "--no-config", "--log", "warn", "--roles", role, "--listen", listen]);
         command.args(["--metrics", "127.0.0.1:0", "--data"]).arg(self.folder.path().join(name)).args(more);
         command.envs(self.servers.environment()).stdout(Stdio::piped()).stderr(self.logs.stream()).kill_on_drop(true);
         let mut child = command.spawn()?;
@@ -183,7 +185,17 @@ impl Cluster {
     }
 }
 
-fn show(cluster: &Cluster) {
+/// As in `deploy/prometheus.yaml`, with the addresses of these processes.
+fn scraping(root: &Path, targets: &[String]) -> String {
+    let rules = root.join("deploy/prometheus").display().to_string();
+    let targets: String = targets.iter().map(|target| format!("          - {target}\n")).collect();
+    format!(
+        "global: {{scrape_interval: 5s, evaluation_interval: 15s}}\nrule_files: [{rules}/recording.yaml, {rules}/alerts.yaml]\n\
+         scrape_configs:\n  - job_name: lockgate\n    static_configs:\n      - targets:\n{targets}"
+    )
+}
+
+fn show(cluster: &Cluster, prometheus: &str) {
     println!("Lockgate cluster: {GATEWAYS} gateways, {SCHEDULERS} schedulers, {WORKERS} workers");
     let row = |name: &str, value: &str| println!("  {name:<12} {value}");
     let gateways = cluster.gateways();
@@ -196,6 +208,7 @@ fn show(cluster: &Cluster) {
     for metrics in cluster.metrics() {
         row("Metrics", &format!("http://{metrics}/metrics"));
     }
+    row("Prometheus", prometheus);
     row("Folder", &cluster.folder.path().display().to_string());
     println!("\nTry it, in another terminal:");
     println!("  export LOCKGATE_SERVER={}", gateways[0]);

@@ -39,3 +39,27 @@ fn the_compose_file_is_one_and_its_services_are_bound() {
     }
     assert!(compose.contains("read_only: true") && compose.contains("cap_drop: [ALL]"));
 }
+
+#[test]
+fn the_database_is_out_of_reach_of_workers_and_monitoring_and_settings_are_in_a_file() {
+    let compose = text("deploy/compose.yaml");
+    let (anchors, services) = compose.split_once("\nservices:").expect("services");
+    let networks = |part: &str, section: &str| {
+        let (_, rest) = part.split_once(&format!("\n{section}")).unwrap_or_else(|| panic!("{section} is there"));
+        let line = rest.lines().find_map(|line| line.trim().strip_prefix("networks: ")).expect("its networks");
+        line.to_owned()
+    };
+    for server in ["  database:", "  redis:", "  nats:"] {
+        assert_eq!(networks(services, server), "[servers]", "{server}");
+    }
+    for outside in ["  prometheus:", "  grafana:"] {
+        assert_eq!(networks(services, outside), "[monitoring]", "{outside}");
+    }
+    assert_eq!(networks(anchors, "x-worker:"), "[api]");
+    assert!(compose.contains("servers: {internal: true}"));
+    let settings = text("deploy/compose.env");
+    for name in ["DATABASE_URL", "REDIS_URL", "NATS_URL"] {
+        assert!(settings.lines().any(|line| line.starts_with(&format!("{name}="))), "{name}");
+        assert!(!compose.contains(name), "{name} is said in one place");
+    }
+}

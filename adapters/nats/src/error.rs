@@ -10,6 +10,8 @@ pub enum ConnectError {
     Address { address: String, why: String },
     #[error("the installation {name:?} cannot be part of a NATS subject: it {why}")]
     Installation { name: String, why: NameError },
+    #[error("the NATS queue group {name:?} cannot be used: it {why}")]
+    QueueGroup { name: String, why: NameError },
     #[error(
         "NATS_URL names another machine and does not begin with tls://, so everything would travel in the clear: write tls://, \
          or insist with --insecure-servers"

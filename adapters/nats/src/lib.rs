@@ -24,7 +24,7 @@ pub use ingress::api::{Ingress, IngressAnswer, Submission};
 pub use ingress::guard::{DuplicateGuard, GuardAway, IN_FLIGHT_FOR, MemoryGuard, MessageStanding, PROCESSED_FOR};
 pub use ingress::{DeliveryTerms, IngressCounters, IngressSubjects, Served};
 pub use link::ConnectionHealth;
-pub use options::Options;
+pub use options::{Options, QUEUE_GROUP};
 pub use relay::Relay;
 pub use transport::Transport;
 pub use worker_subjects::{BusPublisher, Unsent, WorkerHost, WorkerSubjects};

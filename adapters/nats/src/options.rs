@@ -1,6 +1,7 @@
 //! Where NATS is, and who we are there.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_nats::ServerAddr;
 use lockgate_core::ids::check_name;
@@ -17,19 +18,24 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// Sets the processes of one installation apart from others on the same servers.
     pub installation: String,
+    /// The queue group in which its processes take turns at `sys.*`. With two names each message would be taken twice.
+    pub queue_group: String,
 }
+
+/// Unless it is named otherwise.
+pub const QUEUE_GROUP: &str = "lockgate";
 
 /// Without the addresses, which may have a login.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { servers: _, tls, installation } = self;
+        let Self { servers: _, tls, installation, queue_group: _ } = self;
         f.debug_struct("Options").field("tls", tls).field("installation", installation).finish_non_exhaustive()
     }
 }
 
 impl Options {
     pub fn new(servers: Vec<String>, installation: impl Into<String>) -> Self {
-        Self { servers, tls: None, installation: installation.into() }
+        Self { servers, tls: None, installation: installation.into(), queue_group: QUEUE_GROUP.to_owned() }
     }
 
     /// The addresses without their login: the client writes them to its log.
@@ -46,6 +52,12 @@ impl Options {
             address.parse().map_err(why)
         };
         self.servers.iter().map(parse).collect()
+    }
+
+    pub(crate) fn checked_queue_group(&self) -> Result<Arc<str>, ConnectError> {
+        let name = &self.queue_group;
+        check_name(name).map_err(|why| ConnectError::QueueGroup { name: name.clone(), why })?;
+        Ok(name.as_str().into())
     }
 
     /// A subject that only this installation uses.
@@ -126,6 +138,16 @@ mod tests {
         let printed = format!("{with:?} {:?}", with.places().expect("valid"));
         assert!(!printed.contains("s3cret") && !printed.contains("t0ken"), "{printed}");
         assert!(with.places().expect("valid")[1].tls_required());
+    }
+
+    #[test]
+    fn a_queue_group_is_a_name() {
+        let group = |name: &str| Options { queue_group: name.to_owned(), ..options(&[], "a") }.checked_queue_group();
+        assert_eq!(group(QUEUE_GROUP).ok().as_deref(), Some("lockgate"));
+        assert_eq!(group("coretex-scheduler").ok().as_deref(), Some("coretex-scheduler"));
+        for wild in ["", "a b", "*", ">"] {
+            assert!(group(wild).is_err(), "{wild:?}");
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub struct Transport {
     jetstream: Context,
     connects: watch::Receiver<u64>,
     installation: String,
+    queue_group: Arc<str>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -40,6 +41,7 @@ impl Transport {
             outgoing: OUTGOING,
             incoming: INCOMING,
         };
+        let queue_group = options.checked_queue_group()?;
         let (connected, connects) = watch::channel(0);
         let count = move || connected.send_modify(|connects| *connects += 1);
         let link = ServerLink::open(options, purpose, Arc::clone(&entropy), count).await?;
@@ -50,7 +52,7 @@ impl Transport {
             .backpressure_on_inflight(true)
             .build(link.client().clone());
         link.settled().await;
-        Ok(Self { link, jetstream, connects, installation: options.installation.clone(), entropy })
+        Ok(Self { link, jetstream, connects, installation: options.installation.clone(), queue_group, entropy })
     }
 
     pub fn health(&self) -> ConnectionHealth {
@@ -61,8 +63,14 @@ impl Transport {
         self.link.client()
     }
 
-    pub(crate) async fn subscribe(&self, subject: String, queue: Option<&str>) -> Result<Subscription, ConnectError> {
-        self.link.subscribe(subject, queue).await
+    /// Every message of the subject.
+    pub(crate) async fn subscribe(&self, subject: String) -> Result<Subscription, ConnectError> {
+        self.link.subscribe(subject, None).await
+    }
+
+    /// In turn with the other processes of the queue group.
+    pub(crate) async fn subscribe_in_turn(&self, subject: &str) -> Result<Subscription, ConnectError> {
+        self.link.subscribe(subject.to_owned(), Some(&self.queue_group)).await
     }
 
     pub(crate) fn lapsed(&self) -> Lapsed {

@@ -26,7 +26,6 @@ use crate::subscription::{Delivery, Subscription};
 use crate::transport::Transport;
 
 const HEARTBEAT: &str = "sys.heartbeat";
-const QUEUE: &str = "lockgate";
 /// How often it is looked whether anything can be heard at all.
 const LISTEN_EVERY: Duration = Duration::from_secs(1);
 /// Hellos that are being answered. Others come again.
@@ -53,8 +52,8 @@ pub struct WorkerSubjects {
 
 impl WorkerSubjects {
     pub async fn open(transport: Arc<Transport>, address: &str, host: Arc<dyn WorkerHost>) -> Result<Self, ConnectError> {
-        let hellos = transport.subscribe(HEARTBEAT.to_owned(), Some(QUEUE)).await?;
-        let words = transport.subscribe(format!("{HEARTBEAT}.{address}"), None).await?;
+        let hellos = transport.subscribe_in_turn(HEARTBEAT).await?;
+        let words = transport.subscribe(format!("{HEARTBEAT}.{address}")).await?;
         transport.settled().await;
         let (stop, stopping) = watch::channel(false);
         let mut listening = JoinSet::new();

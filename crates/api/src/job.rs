@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockgate_core::job::{self as core, EventKind, Life, OutputStage, Reason};
+use lockgate_core::job::{self as core, EventKind, Life, Reason};
 use lockgate_core::time::Timestamp;
 use lockgate_core::timeouts::Defaults;
 use lockgate_proto::v1;
@@ -14,6 +14,7 @@ use crate::approval::AskedApproval;
 use crate::history::Progress;
 use crate::name_set::{JobStateName, LanePriorityName, OnTimeoutName, PhaseName};
 use crate::output::OutputCheck;
+use crate::retry::RetryPolicy;
 use crate::time::Time;
 use crate::verdict::Verdict;
 use crate::{ToWire, document, present, text};
@@ -52,6 +53,7 @@ pub struct Job {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     pub max_attempts: u32,
+    pub retry: RetryPolicy,
     pub timeout_ms: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,
@@ -71,6 +73,8 @@ pub struct Job {
     pub attempts: Option<Vec<Attempt>>,
     /// Attempts of this life that count against `max_attempts`.
     pub failures: u32,
+    /// Attempts of this life that workers, servers and networks lost; they count against `retry.losses`.
+    pub losses: u32,
     pub submitted_at: Time,
     /// When a waiting job may start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,6 +170,7 @@ pub struct Jobs {
 /// A job without payload, result and history, as lists show it. `defaults` hold where the client named nothing.
 pub fn job(job: &core::Job, defaults: &Defaults) -> v1::Job {
     let (request, life) = (&job.request, &job.life);
+    let retry = request.retry_policy(&defaults.limits, &defaults.timeouts);
     v1::Job {
         job_id: request.job_id.to_string(),
         tenant: request.tenant.to_string(),
@@ -175,7 +180,9 @@ pub fn job(job: &core::Job, defaults: &Defaults) -> v1::Job {
         labels: request.labels.clone().into_iter().collect(),
         env: request.env.clone().into_iter().collect(),
         idempotency_key: text(request.idempotency_key.as_deref()),
-        max_attempts: request.max_attempts(&defaults.limits),
+        max_attempts: retry.attempts,
+        retry: Some(retry.to_wire()),
+        losses: life.counters.infra_failures,
         timeout_ms: u64::try_from(request.timeout(&defaults.timeouts).as_millis()).unwrap_or(u64::MAX),
         requires: request.requires.iter().map(ToString::to_string).collect(),
         trace_id: request.trace_name(),
@@ -202,15 +209,9 @@ pub fn job(job: &core::Job, defaults: &Defaults) -> v1::Job {
     }
 }
 
-/// What the platform says about a job beside the client's own labels. Clients cannot set these.
+/// What the platform says about a job beside the client's own labels, as maps of the wire have it.
 pub fn platform_labels(life: &Life) -> impl Iterator<Item = (String, String)> {
-    let labels = life
-        .bypass
-        .as_ref()
-        .map(|bypass| [("safety_bypassed", "true".to_owned()), ("safety_bypass_reason", bypass.reason.to_string())]);
-    let unscanned = life.output.as_ref().filter(|check| check.stage == OutputStage::Unchecked);
-    let unscanned = unscanned.map(|_| ("safety_bypassed_output", "true".to_owned()));
-    labels.into_iter().flatten().chain(unscanned).map(|(name, value)| (name.to_owned(), value))
+    life.platform_labels().map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
 impl Job {
@@ -235,6 +236,7 @@ impl Job {
             env: job.env.into_iter().collect(),
             idempotency_key: present(job.idempotency_key),
             max_attempts: job.max_attempts,
+            retry: job.retry.map(RetryPolicy::from).unwrap_or_default(),
             timeout_ms: job.timeout_ms,
             requires: job.requires,
             trace_id: job.trace_id,
@@ -243,6 +245,7 @@ impl Job {
             attempt: job.attempts,
             attempts: None,
             failures: job.failures,
+            losses: job.losses,
             submitted_at: Time::from_millis(job.submitted_at_ms),
             due_at: job.due_at_ms.map(Time::from_millis),
             deadline_at: job.deadline_at_ms.map(Time::from_millis),

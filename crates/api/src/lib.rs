@@ -19,6 +19,7 @@ mod overview;
 mod pools;
 mod request;
 mod result;
+mod retry;
 mod run;
 mod schedule;
 mod subject;
@@ -69,6 +70,7 @@ pub mod view {
     pub use crate::output::{Finding, OutputCheck};
     pub use crate::overview::{Queue, Queues, Worker, Workers};
     pub use crate::pools::{DrainedWorker, Pool, PoolChanged, Pools};
+    pub use crate::retry::RetryPolicy;
     pub use crate::run::{Node, Run, RunError, Runs, StartedRun, Undo};
     pub use crate::schedule::{
         AppliedSchedule, AppliedSchedules, Backfill, BegunBackfill, Schedule, Schedules, Slot, Slots,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use lockgate_core::json::JsonError;
 use lockgate_core::lane::Priority;
-use lockgate_core::request::{FieldError, Json, NewJob};
+use lockgate_core::request::{FieldError, JobBudget, Json, NewJob};
 use lockgate_core::time::Timestamp;
 use lockgate_proto::v1;
 use serde::{Deserialize, Deserializer};
@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use crate::each_once::each_once;
 use crate::names::known_priority;
 use crate::present;
+use crate::retry::RetryBody;
 
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -85,10 +86,38 @@ pub struct JobBody {
     risk_tags: Vec<String>,
     /// Jobs with the same one are undone together, once one of them fails for good or runs out of time.
     workflow_id: Option<String>,
-    /// What undoes the job's work: topic, payload, env, labels, budget (max_attempts, timeout_ms), undo_on_failure. Needs
-    /// workflow_id.
+    /// What undoes the job's work: topic, payload, env, labels, budget (max_attempts, timeout_ms, deadline_ms), idempotency_key,
+    /// undo_on_failure. Needs workflow_id.
     #[schema(value_type = Option<serde_json::Value>)]
     compensation: Option<JsonText>,
+    /// Some of the fields above as one object.
+    budget: Option<BudgetBody>,
+    /// How it is tried again. What is absent is as its topic or the installation has it.
+    retry: Option<RetryBody>,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = JobBudget)]
+pub struct BudgetBody {
+    #[schema(minimum = 1, maximum = 1000)]
+    max_attempts: Option<u32>,
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    timeout_ms: Option<u64>,
+    #[schema(minimum = 1, maximum = 31622400000_i64)]
+    deadline_ms: Option<u64>,
+}
+
+impl From<BudgetBody> for JobBudget {
+    fn from(BudgetBody { max_attempts, timeout_ms, deadline_ms }: BudgetBody) -> Self {
+        Self { max_attempts, timeout_ms, deadline_ms }
+    }
+}
+
+impl From<v1::JobBudget> for BudgetBody {
+    fn from(v1::JobBudget { max_attempts, timeout_ms, deadline_ms }: v1::JobBudget) -> Self {
+        Self { max_attempts, timeout_ms, deadline_ms }
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -151,7 +180,7 @@ impl JobBody {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(NewJob {
+        let mut job = NewJob {
             job_id: self.job_id,
             topic: self.topic,
             payload,
@@ -160,6 +189,7 @@ impl JobBody {
             env: self.env,
             idempotency_key: self.idempotency_key,
             max_attempts: self.max_attempts,
+            retry: self.retry.map(Into::into).unwrap_or_default(),
             timeout_ms: self.timeout_ms,
             not_before: self.not_before,
             deadline_ms: self.deadline_ms,
@@ -171,7 +201,9 @@ impl JobBody {
             concurrency_key: self.concurrency_key,
             workflow_id: self.workflow_id,
             compensation,
-        })
+        };
+        let errors = self.budget.map(JobBudget::from).unwrap_or_default().apply(&mut job);
+        if errors.is_empty() { Ok(job) } else { Err(errors) }
     }
 }
 
@@ -199,6 +231,8 @@ impl From<v1::NewJob> for JobBody {
             concurrency_key: present(wire.concurrency_key),
             workflow_id: present(wire.workflow_id),
             compensation: text(wire.compensation_json),
+            budget: wire.budget.map(Into::into),
+            retry: wire.retry.map(Into::into),
         }
     }
 }

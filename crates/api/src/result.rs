@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockgate_core::ids::check_name;
 use lockgate_core::job::{OnTimeout, Outcome};
 use lockgate_core::limits::{PAYLOAD_BYTES_MAX, SPAN_MS_MAX};
 use lockgate_core::request::Json;
@@ -15,7 +16,9 @@ pub fn outcome(wire: Option<Wire>) -> Outcome {
         None => fatal("the worker reported a result without an outcome"),
         Some(Wire::Succeeded(Succeeded { result_json })) => succeeded(&result_json),
         Some(Wire::FailedRetryable(failed)) => {
-            Outcome::FailedRetryable { error: failed.error.into(), retry_after: failed.retry_after_ms.map(span) }
+            // A code that is no name is in no list of codes.
+            let code = Some(failed.code).filter(|code| check_name(code).is_ok()).map(Into::into);
+            Outcome::FailedRetryable { error: failed.error.into(), code, retry_after: failed.retry_after_ms.map(span) }
         }
         Some(Wire::FailedFatal(failed)) => Outcome::FailedFatal { error: failed.error.into() },
         Some(Wire::TimedOut(_)) => Outcome::TimedOut,

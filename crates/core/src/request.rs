@@ -1,5 +1,6 @@
 //! The frozen request of a job: what the client sent, checked once, never changed.
 
+mod budget;
 mod child;
 
 use std::borrow::Cow;
@@ -17,12 +18,14 @@ use crate::ids::{ActorId, JobId, PoolName, RunId, TenantId, Topic, WorkerId, che
 use crate::lane::{Priority, Shape};
 use crate::limits::{ATTEMPTS_MAX, ENTRIES_MAX, Limits, PAYLOAD_BYTES_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX};
 use crate::policy::WORKFLOW_LABEL;
+use crate::retry::{RetryPolicy, RetrySettings};
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
 use crate::trace::TraceParent;
 use crate::verdict::ApprovalTerms;
 
 pub use crate::json::Json;
+pub use budget::JobBudget;
 pub use child::ChildOf;
 
 /// Labels that say where a job may run: the worker must match them.
@@ -54,6 +57,8 @@ pub struct NewJob {
     pub env: BTreeMap<String, String>,
     pub idempotency_key: Option<String>,
     pub max_attempts: Option<u32>,
+    /// How it is tried again, beside the number of attempts.
+    pub retry: RetrySettings,
     pub timeout_ms: Option<u64>,
     pub not_before: Option<Timestamp>,
     pub deadline_ms: Option<u64>,
@@ -74,6 +79,8 @@ pub struct NewJob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub tenant: TenantId,
+    /// The call says that it is for this tenant, or its credential does; else it is only the default.
+    pub tenant_named: bool,
     pub actor: ActorId,
     /// What kind of actor: a person, a service, an agent. Free text that policies may match.
     pub actor_type: Option<Arc<str>>,
@@ -99,6 +106,7 @@ impl Caller {
     pub fn of_kind(tenant: impl Into<TenantId>, actor: impl Into<ActorId>, actor_type: Option<Arc<str>>) -> Self {
         Self {
             tenant: tenant.into(),
+            tenant_named: true,
             actor: actor.into(),
             actor_type,
             verified: false,
@@ -157,6 +165,8 @@ pub struct JobRequest {
     pub idempotency_key: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
+    #[serde(default, skip_serializing_if = "RetrySettings::is_empty")]
+    pub retry: RetrySettings,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,6 +290,7 @@ impl JobRequest {
             env: new.env,
             idempotency_key: new.idempotency_key.map(Arc::from),
             max_attempts: new.max_attempts,
+            retry: new.retry,
             timeout_ms: new.timeout_ms,
             not_before: new.not_before,
             deadline_ms: new.deadline_ms,
@@ -335,6 +346,8 @@ impl JobRequest {
             priority: Option<Priority>,
             #[serde(skip_serializing_if = "BTreeSet::is_empty")]
             requires: &'a BTreeSet<Arc<str>>,
+            #[serde(skip_serializing_if = "RetrySettings::is_empty")]
+            retry: &'a RetrySettings,
             #[serde(skip_serializing_if = "BTreeSet::is_empty")]
             risk_tags: &'a BTreeSet<Arc<str>>,
             tenant: &'a TenantId,
@@ -356,6 +369,7 @@ impl JobRequest {
             not_before: self.not_before,
             priority: self.priority,
             requires: &self.requires,
+            retry: &self.retry,
             risk_tags: &self.risk_tags,
             tenant: &self.tenant,
             timeout_ms: self.timeout_ms,
@@ -373,8 +387,10 @@ impl JobRequest {
         self.priority.unwrap_or_default()
     }
 
-    pub fn max_attempts(&self, limits: &Limits) -> u32 {
-        self.max_attempts.unwrap_or(limits.attempts_default)
+    /// How it is tried again: as the job says, else as the file of timeouts says for its topic, else as everywhere.
+    pub fn retry_policy(&self, limits: &Limits, timeouts: &Timeouts) -> RetryPolicy {
+        let policy = RetryPolicy::of(limits).with(timeouts.retry_of(&self.topic)).with(&self.retry);
+        RetryPolicy { attempts: self.max_attempts.unwrap_or(policy.attempts), ..policy }
     }
 
     pub fn timeout(&self, timeouts: &Timeouts) -> Duration {
@@ -427,6 +443,9 @@ pub(crate) fn refusals(new: &NewJob) -> Vec<FieldError> {
     if new.max_attempts.is_some_and(|n| n == 0 || n > ATTEMPTS_MAX) {
         refuse("max_attempts", &format_args!("must be between 1 and {ATTEMPTS_MAX}"));
     }
+    if new.retry.attempts.is_some() {
+        refuse("retry.attempts", &"is max_attempts of the job; send that");
+    }
     for (field, span) in [("timeout_ms", new.timeout_ms), ("deadline_ms", new.deadline_ms)] {
         if span.is_some_and(|ms| ms == 0 || ms > SPAN_MS_MAX) {
             refuse(field, &format_args!("must be between 1 and {SPAN_MS_MAX}"));
@@ -454,6 +473,7 @@ pub(crate) fn refusals(new: &NewJob) -> Vec<FieldError> {
         }
         errors.extend(saga::SagaCompensation::refusals(undo));
     }
+    errors.extend(new.retry.refusals());
     errors
 }
 

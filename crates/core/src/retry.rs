@@ -1,6 +1,13 @@
-//! When the next attempt may start.
+//! Whether there is a next attempt, and when it may start.
+
+mod policy;
+pub(crate) mod read;
+mod settings;
 
 use std::time::Duration;
+
+pub use policy::RetryPolicy;
+pub use settings::RetrySettings;
 
 use crate::limits::Limits;
 
@@ -20,25 +27,8 @@ impl Jitter {
     }
 }
 
-/// Delay after the `failures`-th failure of the job's own work: base · 2ⁿ⁻¹ plus up to half of it again, capped.
-pub fn backoff(failures: u32, jitter: Jitter, limits: &Limits) -> Duration {
-    let doubled = limits.backoff_base.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1).min(20)));
-    let base = doubled.min(limits.backoff_max);
-    (base + jitter.up_to(base / 2)).min(limits.backoff_max)
-}
-
 /// What a dead worker held is spread over at least this long.
 pub const LOSS_SPREAD: Duration = Duration::from_millis(500);
-
-/// Delay after the platform lost an attempt. The first loss goes back almost at once, or when it is its turn among many that
-/// were lost at once; an attempt that is lost again and again backs off like any failure, from its turn on.
-pub fn infra_backoff(infra_failures: u32, turn: Duration, jitter: Jitter, limits: &Limits) -> Duration {
-    match infra_failures {
-        0 | 1 if turn < LOSS_SPREAD => jitter.up_to(LOSS_SPREAD),
-        0 | 1 => turn,
-        again => turn + backoff(again - 1, jitter, limits),
-    }
-}
 
 /// How often placing was tried in a given wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,15 +99,74 @@ impl<'a> PlacingLadder<'a> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::limits::SPAN_MS_MAX;
 
     #[test]
     fn backoff_doubles_and_is_capped() {
-        let limits = Limits::default();
+        let policy = usual();
         let none = Jitter::from_bits(0);
-        let seconds: Vec<u64> = (1..=7).map(|n| backoff(n, none, &limits).as_secs()).collect();
+        let seconds: Vec<u64> = (1..=7).map(|n| policy.backoff(n, none).as_secs()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30]);
-        assert_eq!(backoff(u32::MAX, Jitter::from_bits(u64::MAX), &limits), limits.backoff_max);
+        assert_eq!(policy.backoff(u32::MAX, Jitter::from_bits(u64::MAX)), policy.cap);
+    }
+
+    #[test]
+    fn each_part_of_a_delay_can_be_set() {
+        let said = RetrySettings {
+            base_ms: Some(100),
+            factor_percent: Some(150),
+            cap_ms: Some(300),
+            jitter_percent: Some(100),
+            ..RetrySettings::default()
+        };
+        let policy = usual().with(&said);
+        let millis = |bits| (1..=5).map(|n| policy.backoff(n, Jitter::from_bits(bits)).as_millis()).collect::<Vec<_>>();
+        assert_eq!(millis(0), [100, 150, 225, 300, 300]);
+        assert_eq!(millis(u64::MAX)[..2], [200, 300], "up to as much again");
+        let fixed = usual().with(&RetrySettings { factor_percent: Some(100), jitter_percent: Some(0), ..said });
+        assert_eq!(fixed.backoff(9, Jitter::from_bits(u64::MAX)), Duration::from_millis(100));
+    }
+
+    fn settings_drawn() -> impl Strategy<Value = RetrySettings> {
+        let some = |range: std::ops::RangeInclusive<u64>| proptest::option::of(range);
+        let percent = |range: std::ops::RangeInclusive<u32>| proptest::option::of(range);
+        (some(1..=SPAN_MS_MAX), percent(100..=1_000), some(1..=SPAN_MS_MAX), percent(0..=100)).prop_map(
+            |(base_ms, factor_percent, cap_ms, jitter_percent)| RetrySettings {
+                base_ms,
+                factor_percent,
+                cap_ms,
+                jitter_percent,
+                ..RetrySettings::default()
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_delay_grows_with_the_failures_and_stays_between_its_bounds(said in settings_drawn(), bits: u64, n in 1u32..2_000) {
+            prop_assert_eq!(said.refusals(), []);
+            let policy = usual().with(&said);
+            let (least, some) = (Jitter::from_bits(0), Jitter::from_bits(bits));
+            prop_assert!(policy.backoff(n, least) <= policy.backoff(n + 1, least));
+            prop_assert!(policy.backoff(n, least) <= policy.backoff(n, some));
+            prop_assert!(policy.backoff(n, some) <= policy.cap);
+            prop_assert!(policy.backoff(1, least) <= policy.base);
+        }
+
+        #[test]
+        fn of_two_that_say_something_the_second_counts(first in settings_drawn(), second in settings_drawn()) {
+            let in_turn = usual().with(&first).with(&second);
+            prop_assert_eq!(in_turn, usual().with(&second.or(&first)));
+        }
+    }
+
+    fn usual() -> RetryPolicy {
+        RetryPolicy::of(&Limits::default())
     }
 
     #[test]
@@ -152,17 +201,15 @@ mod tests {
 
     #[test]
     fn first_infra_loss_returns_within_half_a_second() {
-        let limits = Limits::default();
         let late = Jitter::from_bits(u64::MAX);
-        assert!(infra_backoff(1, Duration::ZERO, late, &limits) <= LOSS_SPREAD);
-        assert_eq!(infra_backoff(2, Duration::ZERO, Jitter::from_bits(0), &limits), Duration::from_secs(1));
+        assert!(usual().infra_backoff(1, Duration::ZERO, late) <= LOSS_SPREAD);
+        assert_eq!(usual().infra_backoff(2, Duration::ZERO, Jitter::from_bits(0)), Duration::from_secs(1));
     }
 
     #[test]
     fn of_many_that_are_lost_each_waits_for_its_turn() {
-        let limits = Limits::default();
         let turn = Duration::from_millis(1_700);
-        assert_eq!(infra_backoff(1, turn, Jitter::from_bits(u64::MAX), &limits), turn);
-        assert_eq!(infra_backoff(2, turn, Jitter::from_bits(0), &limits), turn + Duration::from_secs(1));
+        assert_eq!(usual().infra_backoff(1, turn, Jitter::from_bits(u64::MAX)), turn);
+        assert_eq!(usual().infra_backoff(2, turn, Jitter::from_bits(0)), turn + Duration::from_secs(1));
     }
 }

@@ -292,8 +292,7 @@ impl Inner {
 
     /// What happens to what nobody can check: as the operator says, else as the policy says.
     pub(crate) fn fail_mode(&self) -> FailMode {
-        let by_policy = || self.ports.kernel.input_policy().fail_mode(self.ports.clock.now());
-        self.settings.fail_mode.unwrap_or_else(by_policy)
+        self.settings.fail_mode.unwrap_or_else(|| self.ports.kernel.input_policy()).fail_mode(self.ports.clock.now())
     }
 
     /// Fail open: what nobody judged runs, marked, counted once it is committed, audited, and judged later. What undoes work is

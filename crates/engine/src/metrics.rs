@@ -4,6 +4,7 @@ mod access;
 mod admission;
 mod catalogue;
 mod clocks;
+mod decisions;
 mod families;
 mod governance;
 mod health;
@@ -39,6 +40,7 @@ pub(crate) use admission::AdmissionMetrics;
 pub use catalogue::Described;
 use catalogue::MetricFamilies;
 pub(crate) use clocks::{ClockMetrics, Stamped, Whose};
+use decisions::DecisionMetrics;
 pub(crate) use families::FamilyMetrics;
 pub(crate) use governance::GovernanceMetrics;
 pub(crate) use health::HealthMetrics;
@@ -125,6 +127,7 @@ pub(crate) struct LaneGauges {
 pub struct Metrics {
     by_priority: Arc<[PriorityCounters; 4]>,
     reaped: Family<ByReason, Counter>,
+    decisions: DecisionMetrics,
     ready_rows: Counter,
     unreadable_rows: Counter,
     refused_rows: Counter,
@@ -157,6 +160,7 @@ impl Metrics {
         for reason in [Reason::AgentLost, Reason::DispatchLost, Reason::ExecutionTimeout, Reason::DeadlineExceeded] {
             drop(reaped.get_or_create(&ByReason { reason: ReasonLabel(reason) }));
         }
+        let decisions = DecisionMetrics::new(&mut registry);
         let ready_rows = Counter::default();
         registry.register("ready_rows_read", "Rows read from the Store to refill lanes", ready_rows.clone());
         let unreadable_rows = Counter::default();
@@ -168,6 +172,7 @@ impl Metrics {
         Self {
             by_priority,
             reaped,
+            decisions: decisions.clone(),
             ready_rows,
             unreadable_rows,
             refused_rows,
@@ -176,7 +181,7 @@ impl Metrics {
             families: FamilyMetrics::new(&mut registry),
             governance: GovernanceMetrics::new(&mut registry),
             health: HealthMetrics::new(&mut registry),
-            loops: LoopMetrics::new(&mut registry),
+            loops: LoopMetrics::new(&mut registry, decisions),
             outbox: OutboxMetrics::new(&mut registry),
             clocks: ClockMetrics::new(&mut registry),
             owed: OwedMetrics::new(&mut registry),
@@ -280,7 +285,14 @@ impl Metrics {
     pub(crate) fn reaped(&self, reason: Reason, count: usize) {
         if count > 0 {
             self.reaped.get_or_create(&ByReason { reason: ReasonLabel(reason) }).inc_by(count as u64);
+            self.decisions.reaped(reason, count as u64);
         }
+    }
+
+    /// A run that nothing would have moved was ended.
+    pub(crate) fn orphan_reaped(&self) {
+        self.runs.orphaned();
+        self.decisions.orphan_reaped();
     }
 
     pub(crate) fn read_ready(&self, rows: usize) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::limits::Limits;
-use lockgate_core::policy::FailMode;
+use lockgate_core::policy::InputPolicy;
 
 /// Roles choose loops. A process without any only answers questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub struct Settings {
     /// How long a new policy is not acknowledged while attempts it called back may still be about to start.
     pub recall_within: Duration,
     /// What to do with jobs that nobody can judge. Absent: what the policy says, which is to wait unless it says otherwise.
-    pub fail_mode: Option<FailMode>,
+    pub fail_mode: Option<InputPolicy>,
     /// Jobs that wait for a verdict are judged at no more than this many a second, and so are those that ran without one, so
     /// that a kernel that was away is not met by all of them at once.
     pub release_rate: u32,

@@ -2,6 +2,7 @@
 //! sent; an unauthenticated health watch holds it until it closes.
 
 mod room;
+mod stream_deadline;
 mod timely;
 
 use std::future::Future;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, Request, Response};
+use tokio::time::Instant;
 
 use room::{CallPermit, CallPool, Who};
 
@@ -109,8 +111,15 @@ impl CallLimits {
     {
         let kind = CallKind::of(request.uri().path());
         let place = self.enter(kind, &request)?;
-        let within = patience(request.headers()).ok_or(CallRefusal::BadTimeoutHeader)?.min(kind.longest());
+        let said = said_over_grpc(request.headers()).map_err(|()| CallRefusal::BadTimeoutHeader)?;
+        let within = patience(request.headers(), said).ok_or(CallRefusal::BadTimeoutHeader)?.min(kind.longest());
+        let until = said.and_then(|span| Instant::now().checked_add(span));
         let answered = tokio::time::timeout(within, next(request)).await.map_err(|_| CallRefusal::Late)?;
+        // The head of a stream comes at once; the client's time is for all of it.
+        let answered = match until {
+            Some(until) => answered.map(|response| stream_deadline::ending_at(until, response)),
+            None => answered,
+        };
         Ok(match place {
             Some(place) if kind == CallKind::Watch => answered.map(|response| place.until_the_end_of(response)),
             _ => answered,
@@ -149,13 +158,15 @@ impl CallKind {
     }
 }
 
-/// How long the client waits. None if it says so in a way that cannot be read.
-fn patience(headers: &HeaderMap) -> Option<Duration> {
+/// The time that a gRPC client gives the whole call. An error if it cannot be read.
+fn said_over_grpc(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
+    let said = headers.get(HeaderName::from_static("grpc-timeout"));
+    said.map(|value| grpc_timeout(value.to_str().unwrap_or_default()).ok_or(())).transpose()
+}
+
+/// How long the client waits for the answer to begin. None if it says so in a way that cannot be read.
+fn patience(headers: &HeaderMap, grpc: Option<Duration>) -> Option<Duration> {
     let said = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let grpc = match said(&HeaderName::from_static("grpc-timeout")) {
-        Some(text) => Some(grpc_timeout(text)?),
-        None => None,
-    };
     let rest = match said(&TIMEOUT_MS) {
         Some(text) => Some(Duration::from_millis(whole(text)?)),
         None => None,

@@ -6,6 +6,7 @@
 mod idle;
 mod opening;
 mod places;
+mod unread;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -38,6 +39,7 @@ use crate::{grpc, rest};
 use idle::Presence;
 use opening::Opening;
 use places::{Guest, Places};
+use unread::BodyEnd;
 
 /// Calls under way at shutdown may take this long; then their connections are cut.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -271,16 +273,21 @@ fn is_grpc(request: &Request<Incoming>) -> bool {
 }
 
 /// A body must come in time, unless it is a stream that goes on as the caller likes.
-fn in_time(request: Request<Incoming>, is_grpc: bool) -> Request<Body> {
+fn in_time(request: Request<Incoming>, is_grpc: bool, end: &BodyEnd) -> Request<Body> {
     if is_grpc && auth::comes_on(request.uri().path()) {
         return request.map(Body::new);
     }
     let late: fn() -> BoxError = if is_grpc { grpc::sent_late } else { rest::sent_late };
-    request.map(|body| Body::new(Timely::new(body, late)))
+    request.map(|body| Body::new(Timely::new(end.watch(body), late)))
 }
 
 impl ListenerServices {
-    async fn answer(self, mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let end = BodyEnd::of(&request);
+        self.admit_and_answer(request, &end).await.map(|response| end.told(response))
+    }
+
+    async fn admit_and_answer(self, mut request: Request<Incoming>, end: &BodyEnd) -> Result<Response<Body>, Infallible> {
         let is_grpc = is_grpc(&request);
         if let Err(stranger) = self.hosts.check(&request) {
             return Ok(if is_grpc { grpc::turned_away(stranger) } else { rest::turned_away(stranger) });
@@ -299,7 +306,7 @@ impl ListenerServices {
             Some(grpc) if is_grpc => grpc,
             _ => self.rest,
         };
-        match self.calls.answer(in_time(request, is_grpc), |request| router.oneshot(request)).await {
+        match self.calls.answer(in_time(request, is_grpc, end), |request| router.oneshot(request)).await {
             Ok(answered) => answered.map(|response| match leash {
                 Some(leash) => leash.hold(response, is_grpc),
                 None => response,

@@ -1,7 +1,7 @@
 //! Who calls: the authenticated caller, or, without authentication, the one that the request names.
 
 use http::{Extensions, HeaderMap, HeaderName};
-use lockgate_core::ids::{ActorId, TenantId, check_name};
+use lockgate_core::ids::{ActorId, check_name};
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_core::trace::TraceParent;
 use lockgate_engine::ApiError;
@@ -38,9 +38,9 @@ fn unverified(headers: &HeaderMap) -> Result<Caller, ApiError> {
     let (Ok(tenant), Ok(actor), Ok(actor_type)) = names else {
         return Err(ApiError::Invalid([names.0.err(), names.1.err(), names.2.err()].into_iter().flatten().collect()));
     };
-    let tenant = TenantId::from(tenant.unwrap_or("default"));
     let actor = ActorId::from(actor.unwrap_or("anonymous"));
-    Ok(Caller::of_kind(tenant, actor, actor_type.map(Into::into)))
+    let caller = Caller::of_kind(tenant.unwrap_or("default"), actor, actor_type.map(Into::into));
+    Ok(Caller { tenant_named: tenant.is_some(), ..caller })
 }
 
 pub(crate) fn named<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Result<Option<&'a str>, FieldError> {

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStr, Resettable};
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use jiff::Timestamp;
 use lockgate_ports::clock::Clock;
@@ -163,7 +164,7 @@ impl Cli {
     /// No option begins with a digit, so what looks like a negative number is meant for the option before it. That one
     /// refuses it by its own name, and not as an argument that nobody expected.
     pub(crate) fn grammar() -> clap::Command {
-        signed(Self::command())
+        signed(without_empty_variables(Self::command()))
     }
 
     pub(crate) fn output(&self) -> Output {
@@ -215,6 +216,15 @@ impl Cli {
             CliCommand::Load(command) => command.run(&mut connect().await?).await,
         }
     }
+}
+
+/// A variable that is set to nothing is not set: so compose files and unit files hand on what their own environment may have.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let option = |arg: Arg| {
+        let is_empty = arg.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
+        if is_empty { arg.env(Resettable::<OsStr>::Reset) } else { arg }
+    };
+    command.mut_args(option).mut_subcommands(without_empty_variables)
 }
 
 fn signed(command: clap::Command) -> clap::Command {

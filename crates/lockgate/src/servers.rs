@@ -49,6 +49,12 @@ pub(crate) struct ServerArgs {
     )]
     installation: String,
 
+    /// Queue group in which the processes of this installation take turns at sys.job.submit, sys.job.result and sys.heartbeat; the
+    /// same for all of them
+    #[arg(long, env = "NATS_QUEUE_GROUP", hide_env_values = true, default_value = lockgate_nats::QUEUE_GROUP, value_name = "NAME",
+        help_heading = "Cluster")]
+    nats_queue_group: String,
+
     #[command(flatten)]
     database_tls: DatabaseTlsArgs,
 
@@ -68,6 +74,7 @@ pub(crate) struct ServerAddresses {
     redis: String,
     nats: Vec<String>,
     installation: String,
+    queue_group: String,
     tls: ServerTls,
     clear: Clear,
     /// What the files of TLS were called on the command line.
@@ -95,6 +102,7 @@ impl ServerArgs {
                 redis: redis.to_owned(),
                 nats: nats.to_vec(),
                 installation: self.installation.clone(),
+                queue_group: self.nats_queue_group.clone(),
                 tls: ServerTls {
                     database: self.database_tls.read()?,
                     redis: self.redis_tls.read()?,
@@ -187,7 +195,9 @@ impl ServerAddresses {
     }
 
     pub(crate) fn nats(&self) -> Result<lockgate_nats::Options, lockgate_nats::ConnectError> {
-        lockgate_nats::Options::new(self.nats.clone(), &self.installation).secured(&self.tls.nats, self.clear)
+        let options = lockgate_nats::Options::new(self.nats.clone(), &self.installation);
+        let options = lockgate_nats::Options { queue_group: self.queue_group.clone(), ..options };
+        options.secured(&self.tls.nats, self.clear)
     }
 
     pub(crate) const fn clear(&self) -> Clear {
@@ -206,9 +216,13 @@ impl ServerAddresses {
 
     /// The same, for servers that are reached at other addresses.
     pub(crate) fn words_at(&self, [database, redis, nats]: [String; 3]) -> Vec<String> {
-        let installation = self.installation.clone();
-        let named =
-            [("--database-url", database), ("--redis-url", redis), ("--nats-url", nats), ("--installation", installation)];
+        let named = [
+            ("--database-url", database),
+            ("--redis-url", redis),
+            ("--nats-url", nats),
+            ("--installation", self.installation.clone()),
+            ("--nats-queue-group", self.queue_group.clone()),
+        ];
         named.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).chain(self.words.iter().cloned()).collect()
     }
 }
@@ -238,6 +252,7 @@ mod tests {
             redis_url: url(redis),
             nats_url: vec![nats.to_owned()],
             installation: "default".to_owned(),
+            nats_queue_group: lockgate_nats::QUEUE_GROUP.to_owned(),
             database_tls: DatabaseTlsArgs::default(),
             redis_tls: RedisTlsArgs::default(),
             nats_tls: NatsTlsArgs::default(),

@@ -1,5 +1,7 @@
 //! The command line against a real server.
 
+#[path = "cli/defaults.rs"]
+mod defaults;
 #[path = "cli/governance.rs"]
 mod governance;
 #[path = "cli/pools.rs"]

@@ -77,7 +77,11 @@ impl Parent {
             let again = call.first().filter(|_| world.faults.chance(100)).cloned();
             call.extend(again);
             if !call.is_empty() && !self.submit(world, &call).await {
-                return Outcome::FailedRetryable { error: Arc::from("its children were not taken"), retry_after: None };
+                return Outcome::FailedRetryable {
+                    error: Arc::from("its children were not taken"),
+                    code: None,
+                    retry_after: None,
+                };
             }
         }
         end_of_round(world)
@@ -152,7 +156,7 @@ fn end_of_round(world: &SimWorld) -> Outcome {
     let faults = &world.faults;
     match faults.below(12) {
         0 => Outcome::FailedFatal { error: Arc::from("gave up on its children") },
-        1 => Outcome::FailedRetryable { error: Arc::from("forgot to wait for its children"), retry_after: None },
+        1 => Outcome::FailedRetryable { error: Arc::from("forgot to wait for its children"), code: None, retry_after: None },
         2..5 => {
             // Where people answer questions they may be asked.
             let reviewed = faults.chance(500) && world.cast.policies;

@@ -80,7 +80,7 @@ impl JobScript {
         let secret = if secret { SECRET } else { "" };
         let succeeded = Outcome::Succeeded { result: Json::trusted(format!("[{attempt},\"{secret}\"]")) };
         let error = format!("planned failure {secret}").into();
-        let failed = Outcome::FailedRetryable { error, retry_after: None };
+        let failed = Outcome::FailedRetryable { error, code: None, retry_after: None };
         let outcome = match self {
             Self::Succeed => succeeded,
             Self::Flaky(n) => {

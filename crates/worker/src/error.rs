@@ -21,7 +21,7 @@ pub struct JobError(ErrorKind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ErrorKind {
-    Retryable { error: String, after: Option<Duration> },
+    Retryable { error: String, code: String, after: Option<Duration> },
     Fatal { error: String },
     Cancelled { note: String },
     Snooze { delay: Duration },
@@ -31,12 +31,22 @@ enum ErrorKind {
 impl JobError {
     /// Another attempt may succeed. The server chooses when.
     pub fn retryable(error: impl fmt::Display) -> Self {
-        Self(ErrorKind::Retryable { error: clipped(error), after: None })
+        Self(ErrorKind::Retryable { error: clipped(error), code: String::new(), after: None })
     }
 
     /// Another attempt may succeed, but not before `after` has passed.
     pub fn retry_after(error: impl fmt::Display, after: Duration) -> Self {
-        Self(ErrorKind::Retryable { error: clipped(error), after: Some(after) })
+        Self(ErrorKind::Retryable { error: clipped(error), code: String::new(), after: Some(after) })
+    }
+
+    /// Names what went wrong in a word that retry policies can list: a job or its topic may say that such failures are not tried again.
+    /// A fatal failure is not tried again in any case.
+    #[must_use]
+    pub fn with_code(mut self, name: impl Into<String>) -> Self {
+        if let ErrorKind::Retryable { code, .. } = &mut self.0 {
+            *code = name.into();
+        }
+        self
     }
 
     /// No attempt can succeed: the job becomes a dead letter now.
@@ -61,8 +71,8 @@ impl JobError {
 
     pub(crate) fn into_outcome(self) -> Outcome {
         match self.0 {
-            ErrorKind::Retryable { error, after } => {
-                Outcome::FailedRetryable(FailedRetryable { error, retry_after_ms: after.map(millis) })
+            ErrorKind::Retryable { error, code, after } => {
+                Outcome::FailedRetryable(FailedRetryable { error, retry_after_ms: after.map(millis), code })
             }
             ErrorKind::Fatal { error } => Outcome::FailedFatal(FailedFatal { error }),
             ErrorKind::Cancelled { note } => Outcome::Cancelled(Cancelled { note }),

@@ -44,9 +44,11 @@ impl InboundMessage {
     /// Who sent it; unverified, like the same headers of a call. A sender that is not named is anonymous in the default tenant.
     pub(crate) fn caller(&self) -> Result<Caller, String> {
         let actor_type = self.name(ACTOR_TYPE)?;
-        let tenant = self.tenant()?.unwrap_or_else(|| TenantId::from("default"));
+        let tenant = self.tenant()?;
+        let tenant_named = tenant.is_some();
         let actor = ActorId::from(self.name(ACTOR)?.unwrap_or("anonymous"));
-        Ok(Caller::of_kind(tenant, actor, actor_type.map(Into::into)))
+        let caller = Caller::of_kind(tenant.unwrap_or_else(|| "default".into()), actor, actor_type.map(Into::into));
+        Ok(Caller { tenant_named, ..caller })
     }
 
     /// The tenant that the sender asks for.

@@ -19,7 +19,6 @@ use crate::error::ConnectError;
 use crate::link::ANSWER_WITHIN;
 use crate::subscription::{Delivery, Subscription};
 
-const QUEUE: &str = "lockgate";
 /// The headers in which NATS services tell of errors.
 const ERROR: &str = "Nats-Service-Error";
 const ERROR_CODE: &str = "Nats-Service-Error-Code";
@@ -37,13 +36,13 @@ struct Request {
 
 impl<D: IngressSubject> RequestReplyServer<D> {
     pub(super) async fn open(shared: Arc<IngressShared>) -> Result<Self, ConnectError> {
-        let questions = shared.transport.subscribe(D::SUBJECT.to_owned(), Some(QUEUE)).await?;
+        let questions = shared.transport.subscribe_in_turn(D::SUBJECT).await?;
         Ok(Self { shared, questions, subject: PhantomData })
     }
 
     /// For those who ask this process and no other.
     pub(super) async fn at(shared: Arc<IngressShared>, address: &str) -> Result<Self, ConnectError> {
-        let questions = shared.transport.subscribe(format!("{}.{address}", D::SUBJECT), None).await?;
+        let questions = shared.transport.subscribe(format!("{}.{address}", D::SUBJECT)).await?;
         Ok(Self { shared, questions, subject: PhantomData })
     }
 

@@ -1,6 +1,6 @@
 //! Lists for people: newest first, filtered, a bounded number of rows per page.
 
-use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::job::{DeadLetter, Job, Reason};
 use lockgate_core::request::Json;
 use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
 use lockgate_sql::codes::state_code;
@@ -119,7 +119,7 @@ fn wanted(query: &JobQuery, row: &Row) -> Result<Option<Job>, StatementError> {
         return Ok(None);
     }
     let job = row::job(row, Json::null())?;
-    Ok(has_labels(&job.request.labels, &query.labels).then_some(job))
+    Ok(query.fits(&job).then_some(job))
 }
 
 pub(crate) async fn dead_letters(
@@ -128,7 +128,7 @@ pub(crate) async fn dead_letters(
     query: &DeadLetterQuery,
 ) -> Result<Listing<DeadLetter>, StatementError> {
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
-    let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.map(|reason| reason.as_str()));
+    let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.map(Reason::stored));
     let mut page = ListPage::new(query.limit);
     while page.wants_more() {
         let before = page.before(query.cursor);

@@ -202,7 +202,7 @@ fn keep_letters<'a>(letters: &[&'a DeadLetter], shard: i64) -> Result<SqlCall<'a
         column(|letter| letter.tenant.as_str()),
         column(|letter| letter.topic.as_str()),
         Box::new(letters.iter().map(|letter| letter.priority as i64).collect::<Vec<_>>()),
-        column(|letter| letter.reason.as_str()),
+        column(|letter| letter.reason.stored()),
         Box::new(texts),
     ];
     Ok(SqlCall { sql: include_str!("../../queries/keep_letters.sql"), params })

@@ -1,6 +1,6 @@
 //! Lists for people: newest first, filtered, a bounded number of rows per page.
 
-use lockgate_core::job::{DeadLetter, Job};
+use lockgate_core::job::{DeadLetter, Job, Reason};
 use lockgate_core::request::Json;
 use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery, Listing, Unreadable, has_labels};
 use lockgate_sql::codes::state_code;
@@ -91,7 +91,7 @@ fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, StatementError
         return Ok(None);
     }
     let job = row::job(row, Json::null())?;
-    Ok(has_labels(&job.request.labels, &query.labels).then_some(job))
+    Ok(query.fits(&job).then_some(job))
 }
 
 /// Whether a column has the text, if one is asked for.
@@ -118,7 +118,7 @@ pub(crate) fn dead_letters(
         let fits = is_text(row, 1, query.tenant.as_ref().map(|tenant| tenant.as_str()))?
             && is_text(row, 2, query.topic.as_ref().map(|topic| topic.as_str()))?
             && query.priority.is_none_or(|p| row.get(3).is_ok_and(|code: i64| code == priority_code(p) as i64))
-            && is_text(row, 4, query.reason.map(|reason| reason.as_str()))?;
+            && is_text(row, 4, query.reason.map(Reason::stored))?;
         if fits {
             let letter = serde_json::from_str::<DeadLetter>(row.get_ref(5)?.as_str()?).map_err(StatementError::from);
             let letter = unreadable.or_told(|| format!("dead letter {number}"), letter)?;

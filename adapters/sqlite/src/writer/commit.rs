@@ -131,7 +131,7 @@ impl WriteTx<'_> {
             letter.tenant.as_str(),
             letter.topic.as_str(),
             priority as i64,
-            letter.reason.as_str(),
+            letter.reason.stored(),
             serde_json::to_string(letter)?,
         ])?;
         self.totals_row.letter_kept(priority);

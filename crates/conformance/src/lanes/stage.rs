@@ -10,7 +10,7 @@ use lockgate_core::lane::{LaneKey, Priority, ReadyKey, Shape};
 use lockgate_core::limits::Limits;
 use lockgate_core::pools::{DEFAULT_POOL, Pools};
 use lockgate_core::request::{JobRequest, Json};
-use lockgate_core::retry::Jitter;
+use lockgate_core::retry::{Jitter, RetrySettings};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::{Decision, Judgement, Verdict};
 
@@ -305,6 +305,7 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
         idempotency_key: None,
         concurrency_key: spec.concurrency_key.map(Into::into),
         max_attempts: None,
+        retry: RetrySettings::default(),
         timeout_ms: None,
         not_before: None,
         deadline_ms: None,

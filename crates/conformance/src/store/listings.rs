@@ -1,10 +1,12 @@
 //! Lists for people: newest first, filtered, in pages.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lockgate_core::job::{DeadLetter, Input, Job, JobState, Reason};
 use lockgate_core::lane::Priority;
 use lockgate_core::request::{Json, NewJob};
+use lockgate_core::verdict::{BUILTIN_ALLOW, Judgement, Verdict};
 
 use super::stage::{Found, Proof, StoreHarness, allow, cancel, fatal, ids, new_job, replay, success};
 use lockgate_ports::clock::Clock;
@@ -83,6 +85,37 @@ pub async fn each_filter_narrows_the_list(h: &StoreHarness) -> Proof {
         (JobQuery { tenant: Some("nobody".into()), ..any() }, &[]),
     ];
     for (query, expected) in cases {
+        let jobs = all_jobs(&*h.store, query.clone()).await?;
+        assert_eq!(ids(&jobs), expected, "{query:?}");
+    }
+    Ok(())
+}
+
+pub async fn jobs_are_listed_by_labels_of_the_platform_and_by_trace(h: &StoreHarness) -> Proof {
+    let traced = |id: &str, trace: &str| NewJob { trace_id: Some(trace.to_owned()), ..new_job(id) };
+    let bypass = || Judgement::Decided(Arc::new(Verdict::bypass("kernel away", BUILTIN_ALLOW.into())));
+    h.submit(traced("judged", "t-1")).await?;
+    h.submit_as("acme", traced("unjudged", "t-1"), bypass()).await?;
+    let done = h.submit_as("acme", traced("unjudged-done", "t-2"), bypass()).await?;
+    h.run(&done, success()).await?;
+    let any = || JobQuery { limit: 1, ..JobQuery::default() };
+    let bypassed = || labels(&[("safety_bypassed", "true")]);
+    let trace = |id: &str| Some(Arc::from(id));
+    for (query, expected) in [
+        (JobQuery { labels: bypassed(), ..any() }, &["unjudged-done", "unjudged"][..]),
+        (JobQuery { labels: labels(&[("safety_bypassed", "false")]), ..any() }, &[]),
+        (
+            JobQuery {
+                labels: labels(&[("safety_bypass_reason", "fail-open: safety unavailable -- kernel away")]),
+                ..any()
+            },
+            &["unjudged-done", "unjudged"],
+        ),
+        (JobQuery { trace_id: trace("t-1"), ..any() }, &["unjudged", "judged"]),
+        (JobQuery { trace_id: trace("t-2"), state: Some(JobState::Succeeded), ..any() }, &["unjudged-done"]),
+        (JobQuery { trace_id: trace("t-1"), labels: bypassed(), ..any() }, &["unjudged"]),
+        (JobQuery { trace_id: trace("t-3"), ..any() }, &[]),
+    ] {
         let jobs = all_jobs(&*h.store, query.clone()).await?;
         assert_eq!(ids(&jobs), expected, "{query:?}");
     }

@@ -188,6 +188,7 @@ macro_rules! store_conformance {
             listings {
                 jobs_are_listed_newest_first_over_pages,
                 each_filter_narrows_the_list,
+                jobs_are_listed_by_labels_of_the_platform_and_by_trace,
                 listed_jobs_have_no_payload,
                 dead_letters_are_listed_newest_first_with_each_filter,
                 a_limit_of_zero_still_moves_on,

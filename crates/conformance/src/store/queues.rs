@@ -79,7 +79,8 @@ pub async fn due_has_only_jobs_that_had_to_wait(h: &StoreHarness) -> Proof {
     h.submit(later(h, "early-too", 10)).await?;
     h.submit(new_job("at-once")).await?;
     let job = h.submit(new_job("retried")).await?;
-    let failed = Outcome::FailedRetryable { error: "again".into(), retry_after: Some(Duration::from_millis(20)) };
+    let failed =
+        Outcome::FailedRetryable { error: "again".into(), code: None, retry_after: Some(Duration::from_millis(20)) };
     let retried = h.run(&job, failed).await?;
     assert_eq!(retried.state(), JobState::Scheduled);
     h.advance_ms(40);
@@ -101,7 +102,8 @@ pub async fn due_has_all_that_the_stores_clock_had_yet_to_reach(h: &StoreHarness
             let job = h.submit(new_job(&id)).await?;
             held.push(h.dispatch(&job, "runner", epoch).await?);
         }
-        let failed = Outcome::FailedRetryable { error: "again".into(), retry_after: Some(Duration::from_millis(10)) };
+        let failed =
+            Outcome::FailedRetryable { error: "again".into(), code: None, retry_after: Some(Duration::from_millis(10)) };
         let retried = held[0].next(report(&held[0], failed), &h.env(allow()))?;
         let due_at = retried.job.life.due_at;
         let dead = h.step(&held[1], report(&held[1], fatal())).await?;

@@ -83,6 +83,7 @@ pub(super) fn head(h: &StoreHarness, run: &str) -> RunHead {
         began_at: h.clock.now(),
         ended_at: None,
         deadline_at: None,
+        timeout_ms: None,
         wakes_at: None,
         paused: false,
         failure: None,

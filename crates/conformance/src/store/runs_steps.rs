@@ -20,6 +20,7 @@ fn full_head(h: &StoreHarness, run: &str) -> RunHead {
         dag: DagRef { name: "nightly".into(), version: 7 },
         params: Json::trusted(r#"{"day":"2026-01-01","ü":[1]}"#),
         deadline_at: Some(Timestamp::from_millis(99_000)),
+        timeout_ms: None,
         wakes_at: Some(Timestamp::from_millis(50_000)),
         paused: true,
         state: RunState::Paused,

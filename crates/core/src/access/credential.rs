@@ -218,6 +218,7 @@ impl Identity {
         };
         Some(Caller {
             tenant,
+            tenant_named: true,
             actor: self.actor.clone(),
             actor_type: self.actor_type.clone(),
             verified: true,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// More errors than this are not a list but a wrong file.
-const ERRORS_MAX: usize = 100;
+pub const ERRORS_MAX: usize = 100;
 
 /// One fault of a file, at the line a person has to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,13 +42,15 @@ pub(crate) struct SourcePosition {
 pub(crate) struct ConfigReport {
     file: Arc<str>,
     errors: Vec<ConfigError>,
+    /// Faults beyond those, and where the first of them is.
+    untold: Option<(SourcePosition, usize)>,
     /// The text was taken before: nobody is there to write it otherwise.
     stored: bool,
 }
 
 impl ConfigReport {
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.into(), errors: Vec::new(), stored: false }
+        Self { file: file.into(), errors: Vec::new(), untold: None, stored: false }
     }
 
     pub(crate) fn of_stored(file: &str) -> Self {
@@ -76,14 +78,15 @@ impl ConfigReport {
         known: impl IntoIterator<Item = &'a str>,
     ) {
         // A file of thousands of wrong words and as many known ones is not worth comparing them all.
-        if self.errors.len() < ERRORS_MAX {
-            self.push(at, message.into(), nearest(word, known));
-        }
+        let suggestion = if self.errors.len() < ERRORS_MAX { nearest(word, known) } else { None };
+        self.push(at, message.into(), suggestion);
     }
 
     fn push(&mut self, at: SourcePosition, message: String, suggestion: Option<String>) {
         if self.errors.len() < ERRORS_MAX {
             self.errors.push(ConfigError { file: self.file.clone(), line: at.line, column: at.column, message, suggestion });
+        } else {
+            self.untold.get_or_insert((at, 0)).1 += 1;
         }
     }
 
@@ -91,9 +94,14 @@ impl ConfigReport {
         self.errors.is_empty()
     }
 
-    /// The errors in the order of the file.
+    /// The errors in the order of the file; if there are too many, the last one says how many are left out.
     pub(crate) fn into_errors(mut self) -> Vec<ConfigError> {
         self.errors.sort_by_key(|error| (error.line, error.column));
+        if let Some((at, more)) = self.untold {
+            let message = format!("{more} more faults are left out; mend the first {ERRORS_MAX} and check again");
+            let (file, SourcePosition { line, column }) = (self.file, at);
+            self.errors.push(ConfigError { file, line, column, message, suggestion: None });
+        }
         self.errors
     }
 }
@@ -138,6 +146,19 @@ mod tests {
         assert_eq!(nearest("topcis", known).as_deref(), Some("topics"));
         assert_eq!(nearest("tenant", known).as_deref(), Some("tenants"));
         assert_eq!(nearest("payload", known), None);
+    }
+
+    #[test]
+    fn more_faults_than_anybody_reads_are_counted() {
+        let mut report = ConfigReport::new("policy.yaml");
+        for line in 1..=ERRORS_MAX + 23 {
+            report.refuse(SourcePosition { line, column: 1 }, "wrong");
+        }
+        let errors = report.into_errors();
+        assert_eq!(errors.len(), ERRORS_MAX + 1);
+        let last = errors.last().map(ToString::to_string);
+        let expected = "policy.yaml:101: 23 more faults are left out; mend the first 100 and check again";
+        assert_eq!(last.as_deref(), Some(expected));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod section;
 mod topics;
 pub(crate) mod yaml;
 
-pub use error::ConfigError;
+pub use error::{ConfigError, ERRORS_MAX};
 pub(crate) use error::{ConfigReport, SourcePosition, nearest};
 pub(crate) use hash::{sha256, snapshot};
 pub(crate) use section::Section;

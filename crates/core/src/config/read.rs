@@ -91,6 +91,14 @@ pub(crate) fn text<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport
     }
 }
 
+/// Text that may be empty, as the value of a label may be. Nothing at all is no text.
+pub(crate) fn value<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a str> {
+    match &node.value {
+        YamlValue::Scalar { text, plain: false } => Some(text),
+        _ => text(node, name, report),
+    }
+}
+
 /// A list of texts with their places.
 pub(crate) fn texts<'a>(
     node: &'a YamlNode,

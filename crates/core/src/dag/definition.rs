@@ -10,6 +10,7 @@ use crate::ids::Topic;
 use crate::lane::Priority;
 use crate::policy::rfc3339;
 use crate::request::ApprovalGate;
+use crate::retry::RetrySettings;
 use crate::time::Timestamp;
 
 /// Position of a node in its DAG. Parents come before their children.
@@ -87,6 +88,7 @@ pub struct JobTemplate {
     pub payload: Template,
     pub priority: Option<Priority>,
     pub max_attempts: Option<u32>,
+    pub retry: RetrySettings,
     pub timeout_ms: Option<u64>,
     pub labels: BTreeMap<String, Template>,
     pub env: BTreeMap<String, Template>,

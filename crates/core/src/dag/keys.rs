@@ -18,6 +18,7 @@ pub(super) static NODE: Section = Section {
         "payload",
         "priority",
         "max_attempts",
+        "retry",
         "timeout",
         "timeout_ms",
         "labels",
@@ -51,10 +52,11 @@ pub(super) const COMMON: [&str; 4] = ["needs", "join", "when", "on_fail"];
 /// Keys of which each makes a node another kind of node.
 pub(super) const KINDS: [&str; 6] = ["topic", "dag", "delay", "delay_sec", "delay_until", "approval"];
 /// What else fits a node with a topic. With `approval` people are asked before the job runs.
-pub(super) const WITH_TOPIC: [&str; 16] = [
+pub(super) const WITH_TOPIC: [&str; 17] = [
     "payload",
     "priority",
     "max_attempts",
+    "retry",
     "timeout",
     "timeout_ms",
     "labels",

@@ -70,6 +70,9 @@ pub struct RunHead {
     pub ended_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,
+    /// How long it may take, of a run whose DAG does not say: what held when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
     /// When the run must be looked at next although nothing happened: a delay, a timeout.
     #[serde(skip)]
     pub wakes_at: Option<Timestamp>,

@@ -1,5 +1,7 @@
 //! Ways an attempt ends and what follows: the next attempt, or the end of the job.
 
+use std::time::Duration;
+
 use super::Env;
 use super::{Approval, Attempt, Effect, EventKind, Failure, Job, JobState, Reason, Transition};
 use crate::ids::ActorId;
@@ -105,12 +107,26 @@ impl Transition {
         self.end(state, Some(failure), now)
     }
 
-    /// The attempt failed by its own doing: retry while the budget lasts, else the job ends as `state`.
-    pub(super) fn retry_or(mut self, state: JobState, failure: Failure, due_at: Timestamp, env: &Env<'_>) -> Self {
+    /// The attempt failed by its own doing: retry while the budget lasts, else the job ends as `state`. The handler may have named a
+    /// code and a delay.
+    pub(super) fn retry_or(
+        mut self,
+        state: JobState,
+        failure: Failure,
+        code: Option<&str>,
+        delay: Option<Duration>,
+        env: &Env<'_>,
+    ) -> Self {
         self.job.life.counters.failures += 1;
-        let spent = self.job.life.counters.failures >= self.job.failures_max(env.limits);
+        let (policy, failures) = (self.job.retry_policy(env.limits, &env.timeouts), self.job.life.counters.failures);
+        let due_at = env.now + delay.unwrap_or_else(|| policy.backoff(failures, env.jitter));
         let late = self.job.life.deadline_at.is_some_and(|deadline| deadline <= due_at);
-        if spent || late {
+        let code = code.unwrap_or(failure.reason.as_str());
+        if !policy.retries(code) {
+            let told = format!("{} (the code {code} is not tried again)", failure.message);
+            return self.dead(state, Failure::new(failure.reason, told), env.now);
+        }
+        if failures >= policy.attempts || late || !policy.in_time(self.job.life.began_at, due_at) {
             return self.dead(state, failure, env.now);
         }
         self.event(EventKind::AttemptFailed, env.now, |event| {

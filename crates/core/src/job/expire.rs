@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::{Env, Evidence, Failure, Illegal, Job, JobState, Reason, Transition};
-use crate::retry::backoff;
 use crate::time::Timestamp;
 
 impl Job {
@@ -60,8 +59,7 @@ impl Transition {
             return self.dead(JobState::Timeout, past_its_deadline(), env.now);
         }
         let failure = Failure::new(Reason::ExecutionTimeout, "the attempt ran longer than its timeout");
-        let delay = backoff(self.job.life.counters.failures + 1, env.jitter, env.limits);
-        self.retry_or(JobState::Timeout, failure, env.now + delay, env)
+        self.retry_or(JobState::Timeout, failure, None, None, env)
     }
 }
 

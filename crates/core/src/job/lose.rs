@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{Env, EventKind, Evidence, Failure, Illegal, Job, JobState, LostAttempt, Reason, Transition};
 use crate::ids::AttemptToken;
-use crate::retry::infra_backoff;
 
 impl Job {
     /// Charged to the platform's own budget, never to the client's.
@@ -33,13 +32,15 @@ impl Job {
         let mut transition = Transition::from(self);
         transition.evidence = evidence;
         transition.stop_worker(env.now);
+        let policy = self.retry_policy(env.limits, &env.timeouts);
         let life = &mut transition.job.life;
         life.counters.infra_failures += 1;
         let failure = Failure::new(reason, lost_text(reason));
-        if life.counters.infra_failures > env.limits.infra_failures_max {
+        let due_at = env.now + policy.infra_backoff(life.counters.infra_failures, turn, env.jitter);
+        let spent = life.counters.infra_failures > policy.losses || !policy.retries(reason.as_str());
+        if spent || !policy.in_time(life.began_at, due_at) {
             return Ok(transition.dead(JobState::Failed, failure, env.now));
         }
-        let due_at = env.now + infra_backoff(life.counters.infra_failures, turn, env.jitter, env.limits);
         let lost = LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving: None };
         life.last_error = Some(failure.clone());
         transition.event(EventKind::AttemptLost, env.now, |event| {

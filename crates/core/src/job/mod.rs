@@ -15,6 +15,7 @@ mod family;
 mod gate;
 mod give_up;
 mod judge;
+mod labels;
 mod late;
 mod lose;
 mod memo;
@@ -56,7 +57,7 @@ use crate::lane::{LaneKey, ReadyKey, Shape};
 use crate::limits::Limits;
 use crate::pools::RoutingId;
 use crate::request::{JobRequest, Json, RequestHash};
-use crate::retry::Jitter;
+use crate::retry::{Jitter, RetryPolicy};
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
 use crate::verdict::{Constraints, Judgement, Verdict};
@@ -210,6 +211,7 @@ pub enum Reason {
     /// The worker holding the attempt went silent or lost it.
     AgentLost,
     /// The attempt was sent and never started.
+    #[serde(alias = "dispatch_failed")]
     DispatchLost,
     /// The worker gave the attempt back while shutting down.
     Interrupted,
@@ -217,6 +219,10 @@ pub enum Reason {
     NoPoolMapping,
     /// No worker of the pool can ever take it.
     NoWorkers,
+    /// The workers that fit are overloaded. Only asked for: such a job waits until its deadline and has no other end.
+    PoolOverloaded,
+    /// A limit of the tenant is used up. Only asked for, like `PoolOverloaded`.
+    TenantLimit,
     /// The handler asked to be run later, too often.
     SnoozeLimit,
     /// Children were still under way when the time to wait for them was up.
@@ -225,7 +231,8 @@ pub enum Reason {
     Revoked,
     /// A person cancelled the job.
     Cancelled,
-    /// Policy denied the attempt.
+    /// Policy denied the attempt. Rows have the older word: see [`Reason::stored`].
+    #[serde(rename(serialize = "denied", deserialize = "safety_denied"), alias = "denied")]
     Denied,
     /// A person refused the approval that policy asked for.
     ApprovalRejected,
@@ -255,11 +262,13 @@ impl Reason {
             Self::Interrupted => "interrupted",
             Self::NoPoolMapping => "no_pool_mapping",
             Self::NoWorkers => "no_workers",
+            Self::PoolOverloaded => "pool_overloaded",
+            Self::TenantLimit => "tenant_limit",
             Self::SnoozeLimit => "snooze_limit",
             Self::ChildrenTimeout => "children_timeout",
             Self::Revoked => "revoked",
             Self::Cancelled => "cancelled",
-            Self::Denied => "denied",
+            Self::Denied => "safety_denied",
             Self::ApprovalRejected => "approval_rejected",
             Self::ApprovalExpired => "approval_expired",
             Self::OutputTooLarge => "output_too_large",
@@ -267,6 +276,14 @@ impl Reason {
             Self::Orphaned => "orphaned",
             Self::Upstream => "upstream",
             Self::SagaUnmarshalFailed => "saga_unmarshal_failed",
+        }
+    }
+
+    /// The word in the rows of a Store, which stays what it was when the first release wrote it.
+    pub const fn stored(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            other => other.as_str(),
         }
     }
 }
@@ -481,10 +498,11 @@ impl Job {
         self.life.attempt.verdict.as_ref().map_or(NONE, |verdict| &verdict.constraints)
     }
 
-    /// How often the job may fail: what the client asked for, as far as policy goes along.
-    pub fn failures_max(&self, limits: &Limits) -> u32 {
-        let asked = self.request.max_attempts(limits);
-        self.constraints().max_retries.map_or(asked, |retries| asked.min(retries.saturating_add(1)))
+    /// How the job is tried again: as its client, its topic and the installation say, as far as policy goes along.
+    pub fn retry_policy(&self, limits: &Limits, timeouts: &Timeouts) -> RetryPolicy {
+        let asked = self.request.retry_policy(limits, timeouts);
+        let retries = self.constraints().max_retries;
+        RetryPolicy { attempts: retries.map_or(asked.attempts, |max| asked.attempts.min(max.saturating_add(1))), ..asked }
     }
 
     fn start_by(&self, env: &Env<'_>) -> Timestamp {

@@ -12,6 +12,8 @@ use super::{AttemptReport, Effect, EventKind, Illegal, Input, Job, JobState, Lif
 use crate::ids::AttemptToken;
 use crate::output::{OutputDecision, OutputStep, OutputVerdict};
 use crate::request::{Json, NewJob};
+use crate::retry::RetrySettings;
+use crate::timeouts::Timeouts;
 use crate::verdict::{Decision, Judgement, Verdict};
 
 /// Whose token an input carries.
@@ -61,8 +63,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     let error: Arc<str> = "it broke".into();
     prop_oneof![
         1 => Just(Outcome::Succeeded { result: Json::null() }),
-        4 => Just(Outcome::FailedRetryable { error: error.clone(), retry_after: None }),
+        4 => Just(Outcome::FailedRetryable { error: error.clone(), code: None, retry_after: None }),
         1 => (0u64..100_000).prop_map(move |ms| Outcome::FailedRetryable {
+            code: None,
             error: error.clone(),
             retry_after: Some(Duration::from_millis(ms)),
         }),
@@ -140,9 +143,22 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 fn request() -> impl Strategy<Value = NewJob> {
     let attempts = proptest::option::of(1u32..4);
     let deadline = proptest::option::of(1_000u64..2_000_000);
-    (attempts, deadline, any::<bool>()).prop_map(|(max_attempts, deadline_ms, part)| {
+    (attempts, deadline, any::<bool>(), retry()).prop_map(|(max_attempts, deadline_ms, part, retry)| {
         let workflow_id = part.then(|| "order-7".to_owned());
-        NewJob { max_attempts, deadline_ms, workflow_id, ..NewJob::default() }
+        NewJob { max_attempts, retry, deadline_ms, workflow_id, ..NewJob::default() }
+    })
+}
+
+fn retry() -> impl Strategy<Value = RetrySettings> {
+    let losses = proptest::option::of(0u32..3);
+    let (base_ms, total_ms) = (proptest::option::of(1u64..60_000), proptest::option::of(1_000u64..1_000_000));
+    let codes = proptest::option::of(Just(BTreeSet::from(["execution_timeout".into()])));
+    (losses, base_ms, total_ms, codes).prop_map(|(losses, base_ms, total_ms, non_retryable)| RetrySettings {
+        losses,
+        base_ms,
+        total_ms,
+        non_retryable,
+        ..RetrySettings::default()
     })
 }
 
@@ -366,11 +382,11 @@ fn check_given_back(before: &Job, input: &Input, done: &Transition) {
 fn check_rest(job: &Job) {
     let (life, limits) = (&job.life, crate::limits::Limits::default());
     let state = life.state;
-    let max_attempts = job.request.max_attempts(&limits);
-    assert!(life.counters.failures < max_attempts || state.is_terminal(), "A-6: {:?}", life.counters);
-    assert!(life.counters.failures <= max_attempts, "A-6: {:?}", life.counters);
+    let policy = job.request.retry_policy(&limits, &Timeouts::default());
+    assert!(life.counters.failures < policy.attempts || state.is_terminal(), "A-6: {:?}", life.counters);
+    assert!(life.counters.failures <= policy.attempts, "A-6: {:?}", life.counters);
     let spare = u32::from(state.is_terminal());
-    assert!(life.counters.infra_failures <= limits.infra_failures_max + spare, "A-6: {:?}", life.counters);
+    assert!(life.counters.infra_failures <= policy.losses + spare, "A-6: {:?}", life.counters);
     assert!(life.counters.snoozes <= limits.snoozes_max + spare, "A-6: {:?}", life.counters);
     assert_eq!(life.ended_at.is_some(), state.is_terminal());
     assert!(!state.is_held() || life.attempt.binding.is_some() || job.in_output_check());

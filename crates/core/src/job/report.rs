@@ -8,7 +8,6 @@ use crate::ids::AttemptToken;
 use crate::limits::SPAN_MS_MAX;
 use crate::output::OutputStep;
 use crate::request::Json;
-use crate::retry::backoff;
 use crate::time::Timestamp;
 
 /// How an attempt ended, in the worker's words.
@@ -19,6 +18,8 @@ pub enum Outcome {
     },
     FailedRetryable {
         error: Arc<str>,
+        /// The handler's own word for what went wrong. Some codes are not tried again.
+        code: Option<Arc<str>>,
         retry_after: Option<Duration>,
     },
     FailedFatal {
@@ -115,11 +116,9 @@ impl Transition {
                 }
                 self.succeed(result, output, env)
             }
-            Outcome::FailedRetryable { error, retry_after } => {
+            Outcome::FailedRetryable { error, code, retry_after } => {
                 let failure = Failure::new(Reason::Failed, clipped(&error));
-                let failures = self.job.life.counters.failures + 1;
-                let delay = retry_after.map_or_else(|| backoff(failures, env.jitter, env.limits), asked_delay);
-                self.retry_or(JobState::Failed, failure, env.now + delay, env)
+                self.retry_or(JobState::Failed, failure, code.as_deref(), retry_after.map(asked_delay), env)
             }
             Outcome::FailedFatal { error } => {
                 self.job.life.counters.failures += 1;

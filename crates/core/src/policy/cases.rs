@@ -180,7 +180,7 @@ fn check_caller(caller: &Caller, at: SourcePosition, report: &mut ConfigReport) 
 fn read_labels(node: &YamlNode, report: &mut ConfigReport) -> BTreeMap<String, String> {
     let entries = read::some_entries(node, "labels", report).unwrap_or_default();
     let labels = entries.iter().filter_map(|entry| {
-        let value = read::text(&entry.value, &format!("label {:?}", entry.key), report)?;
+        let value = read::value(&entry.value, &format!("label {:?}", entry.key), report)?;
         Some((entry.key.clone(), value.to_owned()))
     });
     labels.collect()

@@ -251,7 +251,7 @@ pub(super) fn globs(node: &YamlNode, name: &str, report: &mut ConfigReport) -> O
 pub(super) fn labels(node: &YamlNode, report: &mut ConfigReport) -> Vec<(Box<str>, Box<str>)> {
     let entries = read::some_entries(node, "labels", report).unwrap_or_default();
     let value = |entry: &crate::config::yaml::YamlEntry, report: &mut ConfigReport| {
-        let value = read::text(&entry.value, &format!("label {:?}", entry.key), report)?;
+        let value = read::value(&entry.value, &format!("label {:?}", entry.key), report)?;
         Some((entry.key.as_str().into(), value.into()))
     };
     entries.iter().filter_map(|entry| value(entry, report)).collect()

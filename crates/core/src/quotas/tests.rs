@@ -6,7 +6,7 @@ use super::*;
 use crate::config::schema_check::same_keys;
 use crate::time::Timestamp;
 
-const EXAMPLE: &str = include_str!("../../../../config/quotas.yaml");
+const EXAMPLE: &str = include_str!("../../../../examples/config/quotas.yaml");
 
 fn load(text: &str) -> Quotas {
     Quotas::load("quotas.yaml", text).unwrap_or_else(|errors| panic!("{errors:?}"))

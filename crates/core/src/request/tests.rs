@@ -39,6 +39,7 @@ fn full() -> NewJob {
         env: map(&[("MODE", "fast")]),
         idempotency_key: Some("key-1".into()),
         max_attempts: Some(5),
+        retry: RetrySettings { base_ms: Some(50), ..RetrySettings::default() },
         timeout_ms: Some(1_000),
         not_before: Some(Timestamp::from_millis(7)),
         deadline_ms: Some(9_000),
@@ -71,7 +72,7 @@ fn defaults_are_filled_in_late_and_not_hashed() {
     let limits = Limits::default();
     assert!(!request.id_chosen);
     assert_eq!(request.job_id.as_str(), "fresh");
-    assert_eq!((request.priority(), request.max_attempts(&limits)), (Priority::Default, 3));
+    assert_eq!((request.priority(), request.retry_policy(&limits, &Timeouts::default()).attempts), (Priority::Default, 3));
     assert_eq!(request.timeout(&Timeouts::default()), Duration::from_secs(300));
     assert_ne!(request.hash(), hash(NewJob { max_attempts: Some(3), ..echo() }), "asked for is not the same as defaulted");
 }
@@ -165,7 +166,8 @@ fn an_absent_payload_is_null() {
 #[test]
 fn the_hash_depends_on_every_field_that_says_what_was_asked() {
     let other_undo = Json::parse(r#"{"topic":"job.undo","payload":1}"#).unwrap();
-    let changed: [(&str, NewJob); 13] = [
+    let changed: [(&str, NewJob); 14] = [
+        ("retry", NewJob { retry: RetrySettings::default(), ..full() }),
         ("workflow_id", NewJob { workflow_id: Some("order-8".into()), ..full() }),
         ("compensation", NewJob { compensation: Some(other_undo), ..full() }),
         ("job_id", NewJob { job_id: Some("job-2".into()), ..full() }),

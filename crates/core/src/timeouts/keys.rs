@@ -2,5 +2,6 @@
 
 use crate::config::Section;
 
-pub(super) static FILE: Section = Section { name: "the timeouts file", keys: &["defaults", "topics"] };
-pub(super) static TIMEOUTS: Section = Section { name: "timeouts", keys: &["dispatch", "running"] };
+pub(super) static FILE: Section = Section { name: "the timeouts file", keys: &["defaults", "topics", "workflows"] };
+pub(super) static TIMEOUTS: Section = Section { name: "timeouts", keys: &["dispatch", "running", "retry"] };
+pub(super) static WORKFLOW: Section = Section { name: "the workflow", keys: &["running"] };

@@ -1,4 +1,4 @@
-//! How long an attempt may take to start and to run, by topic.
+//! How long an attempt may take to start and to run, and how it is tried again, by topic; how long a run may take.
 
 mod keys;
 mod load;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::config::TopicMap;
 use crate::ids::Topic;
 use crate::limits::Limits;
+use crate::retry::RetrySettings;
 
 /// The snapshot of [`Timeouts::default`].
 pub const BUILTIN_TIMEOUTS: &str = "builtin:timeouts";
@@ -23,8 +24,17 @@ pub const SCHEMA: &str = include_str!("../../timeouts.schema.json");
 pub struct Timeouts {
     /// Names the text it came from.
     snapshot: Arc<str>,
-    defaults: TopicTimeouts,
-    topics: TopicMap<TopicTimeouts>,
+    defaults: TopicRules,
+    topics: TopicMap<TopicRules>,
+    /// How long runs may take whose DAG says nothing, by the name of the DAG.
+    workflows: TopicMap<Duration>,
+}
+
+/// What holds for one topic.
+#[derive(Clone, Debug, Default)]
+struct TopicRules {
+    timeouts: TopicTimeouts,
+    retry: RetrySettings,
 }
 
 /// The timeouts of one topic.
@@ -49,13 +59,28 @@ impl Timeouts {
     }
 
     pub fn of(&self, topic: &Topic) -> TopicTimeouts {
-        self.topics.get(topic.as_str()).copied().unwrap_or(self.defaults)
+        self.rules(topic).timeouts
+    }
+
+    /// What the file says about retries of the topic.
+    pub fn retry_of(&self, topic: &Topic) -> &RetrySettings {
+        &self.rules(topic).retry
+    }
+
+    /// How long a run of this DAG may take, unless the DAG itself says so.
+    pub fn of_workflow(&self, name: &str) -> Option<Duration> {
+        self.workflows.get(name).copied()
+    }
+
+    fn rules(&self, topic: &Topic) -> &TopicRules {
+        self.topics.get(topic.as_str()).unwrap_or(&self.defaults)
     }
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { snapshot: BUILTIN_TIMEOUTS.into(), defaults: TopicTimeouts::default(), topics: TopicMap::default() }
+        let (topics, workflows) = (TopicMap::default(), TopicMap::default());
+        Self { snapshot: BUILTIN_TIMEOUTS.into(), defaults: TopicRules::default(), topics, workflows }
     }
 }
 

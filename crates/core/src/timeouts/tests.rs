@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::config::{ConfigError, Section};
+use crate::retry::RetryPolicy;
+use crate::retry::read::RETRY;
 
-const EXAMPLE: &str = include_str!("../../../../config/timeouts.yaml");
+const EXAMPLE: &str = include_str!("../../../../examples/config/timeouts.yaml");
 
 fn load(text: &str) -> Timeouts {
     Timeouts::load("timeouts.yaml", text).unwrap_or_else(|errors| panic!("{}", shown(&errors).join("\n")))
@@ -48,11 +50,50 @@ fn one_pattern_decides_and_what_it_leaves_out_is_the_default() {
 }
 
 #[test]
+fn retries_of_a_topic_are_those_of_the_defaults_where_its_entry_is_silent() {
+    let timeouts = load(
+        "defaults:\n  retry: {attempts: 5, base: 2s, non_retryable: [gone]}\ntopics:\n  job.pay: {retry: {attempts: 1, losses: 0, factor: 1.5, cap: 1m, total: 1h}}\n  job.x: {running: 1s}\n",
+    );
+    let policy = |topic: &str| RetryPolicy::of(&Limits::default()).with(timeouts.retry_of(&topic.into()));
+    let pay = policy("job.pay");
+    assert_eq!((pay.attempts, pay.losses, pay.base.as_secs(), pay.factor_percent), (1, 0, 2, 150));
+    assert_eq!((pay.cap.as_secs(), pay.total, pay.retries("gone")), (60, Some(Duration::from_secs(3_600)), false));
+    assert_eq!(policy("job.x"), policy("other"));
+    assert_eq!((policy("other").attempts, policy("other").losses, policy("other").total), (5, 6, None));
+}
+
+#[test]
+fn a_workflow_has_the_time_of_the_best_pattern() {
+    let timeouts = load("workflows: {nightly: {running: 2h}, 'etl-*': {running: 30m}}\n");
+    let seconds = |name: &str| timeouts.of_workflow(name).map(|span| span.as_secs());
+    assert_eq!((seconds("nightly"), seconds("etl-7"), seconds("other")), (Some(7_200), Some(1_800), None));
+}
+
+#[test]
 fn every_fault_is_refused_at_its_line() {
     for (text, expected) in [
         ("- a\n", &["1: the timeouts file must be a map of keys and values"][..]),
         ("{}\n", &["1: the timeouts file is empty; remove it or name at least one"]),
-        ("workflows: {a: {running: 1m}}\n", &["1: unknown key \"workflows\" in the timeouts file"]),
+        (
+            "workflow: {a: {running: 1m}}\n",
+            &["1: unknown key \"workflow\" in the timeouts file; did you mean \"workflows\"?"],
+        ),
+        (
+            "workflows: {a: {}, b: {running: 0s}}\n",
+            &["1: the workflow has no \"running\"; add it", "1: running must be between 1ms and 366d"],
+        ),
+        (
+            "defaults:\n  retry: {factor: 0.5, losses: 2000, jitter_percent: 101}\ntopics:\n  a: {retry: {}}\n  b: {retry: {bases: 1s, non_retryable: [x, x, 'a b']}}\n",
+            &[
+                "2: factor must be between 1 and 10",
+                "2: losses must be a whole number between 0 and 1000",
+                "2: jitter_percent must be a whole number between 0 and 100",
+                "4: retry is empty; remove it or name at least one",
+                "5: unknown key \"bases\" in retry; did you mean \"base\"?",
+                "5: \"x\" stands twice in non_retryable; remove one",
+                "5: code \"a b\" must not contain ' '; allowed are letters, digits and . _ - :",
+            ],
+        ),
         ("default: {running: 1m}\n", &["1: unknown key \"default\" in the timeouts file; did you mean \"defaults\"?"]),
         (
             "defaults: {}\ntopics: {}\n",
@@ -104,6 +145,9 @@ fn the_reference_names_every_key_and_default() {
     for key in keys::FILE.keys {
         assert!(doc.contains(&format!("`{key}`")), "{key}");
     }
+    for key in RETRY.keys {
+        assert!(doc.contains(&format!("`{key}`")), "retry.{key}");
+    }
     for (key, span) in keys::TIMEOUTS.keys.iter().zip([default.dispatch, default.running]) {
         let row = format!("| `{key}` | `{}s` |", span.as_secs());
         assert!(doc.contains(&row), "{row}");
@@ -113,13 +157,19 @@ fn the_reference_names_every_key_and_default() {
 #[test]
 fn schema_and_loader_accept_the_same_keys() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let sections: [(&str, &Section); 2] = [("", &keys::FILE), ("/$defs/timeouts", &keys::TIMEOUTS)];
+    let sections: [(&str, &Section); 4] = [
+        ("", &keys::FILE),
+        ("/$defs/timeouts", &keys::TIMEOUTS),
+        ("/$defs/retry", &RETRY),
+        ("/$defs/workflow", &keys::WORKFLOW),
+    ];
     for (pointer, section) in sections {
         let object = schema.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is not in the schema"));
         let properties: BTreeSet<&str> = object["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(properties, section.keys.iter().copied().collect(), "{pointer}");
         assert_eq!(object["additionalProperties"], false, "{pointer} is closed");
-        assert_eq!(object.get("required"), None, "the loader asks for no key of {pointer}");
+        let needed = if pointer == "/$defs/workflow" { json!(["running"]) } else { Value::Null };
+        assert_eq!(object.get("required").cloned().unwrap_or_default(), needed, "{pointer}");
     }
     let closed = schema["$defs"].as_object().unwrap().values().filter(|def| def.get("properties").is_some()).count();
     assert_eq!(closed + 1, sections.len(), "every map of the schema is compared");

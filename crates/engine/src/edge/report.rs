@@ -110,8 +110,11 @@ impl Inner {
         if known.is_none() {
             self.metrics.started(job, start);
         }
-        let ran = result.began.and_then(|began| began.ran);
-        self.metrics.ran(job, ran.unwrap_or_else(|| now.since(start)));
+        let ran = result.began.and_then(|began| began.ran).unwrap_or_else(|| now.since(start));
+        self.metrics.ran(job, ran);
+        if let Some(pool) = self.edge.pool_of(&binding.session) {
+            self.metrics.pools.ran(&pool, ran);
+        }
     }
 
     /// Results are acknowledged only after their commit. While the Store is away they are kept in hand and tried again.
@@ -248,7 +251,9 @@ impl Inner {
     fn clean(&self, job: &Job, outcome: Outcome) -> Outcome {
         let clean = |text| self.ports.kernel.clean(&job.request, text);
         match outcome {
-            Outcome::FailedRetryable { error, retry_after } => Outcome::FailedRetryable { error: clean(error), retry_after },
+            Outcome::FailedRetryable { error, code, retry_after } => {
+                Outcome::FailedRetryable { error: clean(error), code, retry_after }
+            }
             Outcome::FailedFatal { error } => Outcome::FailedFatal { error: clean(error) },
             Outcome::Cancelled { note } => Outcome::Cancelled { note: clean(note) },
             outcome => outcome,

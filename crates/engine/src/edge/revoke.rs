@@ -1,5 +1,6 @@
 //! Asks jobs back that were sent ahead of a free slot, when something more urgent has no place.
 
+use lockgate_core::ids::{PoolName, SessionId};
 use lockgate_core::job::JobState;
 use lockgate_core::lane::{Priority, Shape};
 use lockgate_core::pools::{Route, Routing};
@@ -8,6 +9,11 @@ use super::sessions::{EdgeSession, EdgeState, HeldAttempt};
 use super::{Edge, ToWorker};
 
 impl Edge {
+    /// The pool of a session that is attached here.
+    pub(super) fn pool_of(&self, session: &SessionId) -> Option<PoolName> {
+        self.state.lock().sessions.get(session).map(|session| session.profile.pool.clone())
+    }
+
     /// Frees places on one worker that fits the shape, from jobs less urgent than `urgency` that have not begun. One worker
     /// at a time: the next round asks the next one if that was not enough. A worker that has begun one meanwhile keeps it
     /// and says nothing.

@@ -127,6 +127,7 @@ impl Inner {
         for depth in depths {
             if let Some(level) = depth.pool.as_ref().and_then(|pool| pools.get_mut(pool)) {
                 level.waiting += depth.waiting;
+                level.waiting_by[depth.lane.priority as usize] += depth.waiting;
             }
         }
         for view in self.edge.views() {

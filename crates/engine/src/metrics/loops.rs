@@ -10,6 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::catalogue::MetricFamilies;
+use super::decisions::DecisionMetrics;
 use super::{Seconds, count};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -65,13 +66,14 @@ pub(crate) struct LoopMetrics {
     leader: Family<ByLoop, Gauge>,
     ticked: Family<ByLoop, Seconds>,
     failed: Family<ByLoop, Counter>,
+    decisions: DecisionMetrics,
     stale: Family<ByJobState, Gauge>,
     deferred: Seconds,
     tasks: Gauge,
 }
 
 impl LoopMetrics {
-    pub(super) fn new(registry: &mut MetricFamilies<'_>) -> Self {
+    pub(super) fn new(registry: &mut MetricFamilies<'_>, decisions: DecisionMetrics) -> Self {
         let leader = Family::<ByLoop, Gauge>::default();
         registry.register("leader", "Whether this process does the rounds of a loop that one does for all", leader.clone());
         let ticked = Family::<ByLoop, Seconds>::default();
@@ -91,7 +93,7 @@ impl LoopMetrics {
         registry.register("reaping_deferred_seconds", help, deferred.clone());
         let tasks = Gauge::default();
         registry.register("runtime_tasks", "Tasks of the process that have not ended", tasks.clone());
-        Self { leader, ticked, failed, stale, deferred, tasks }
+        Self { leader, ticked, failed, decisions, stale, deferred, tasks }
     }
 
     pub(crate) fn came_round(&self, name: &'static str, leads: bool, now: Timestamp) {
@@ -105,6 +107,7 @@ impl LoopMetrics {
     pub(crate) fn failed(&self, name: &'static str) {
         debug_assert!(LISTING.contains(&name), "{name} is not counted from nothing: an alert would miss its first failures");
         self.failed.get_or_create(&ByLoop { r#loop: name }).inc();
+        self.decisions.unanswered(name);
     }
 
     /// The states of jobs that should have ended.
@@ -138,7 +141,9 @@ mod tests {
     #[test]
     fn jobs_that_do_not_end_are_counted_by_state_until_they_do() {
         let mut registry = Registry::default();
-        let metrics = LoopMetrics::new(&mut MetricFamilies::new(&mut registry));
+        let mut families = MetricFamilies::new(&mut registry);
+        let decisions = DecisionMetrics::new(&mut families);
+        let metrics = LoopMetrics::new(&mut families, decisions);
         let shown = || {
             let mut text = String::new();
             encode(&mut text, &registry).expect("encoded");
@@ -154,7 +159,9 @@ mod tests {
     #[test]
     fn reaping_deferred_seconds_say_for_how_long() {
         let mut registry = Registry::default();
-        let metrics = LoopMetrics::new(&mut MetricFamilies::new(&mut registry));
+        let mut families = MetricFamilies::new(&mut registry);
+        let decisions = DecisionMetrics::new(&mut families);
+        let metrics = LoopMetrics::new(&mut families, decisions);
         metrics.deferred(Duration::from_millis(1_500));
         let mut text = String::new();
         encode(&mut text, &registry).expect("encoded");

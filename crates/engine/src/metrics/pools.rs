@@ -5,19 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::PoolName;
+use lockgate_core::lane::Priority;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 
 use super::catalogue::MetricFamilies;
-use super::{begin_at_zero, level};
+use super::{PriorityGauge, begin_at_zero, latency, level};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByPool {
     pool: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByPoolPriority {
+    pool: String,
+    priority: PriorityGauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -30,6 +38,8 @@ struct ByWay {
 pub struct PoolLevel {
     /// Jobs that have the pool as their first choice; of the whole installation.
     pub waiting: u64,
+    /// Those jobs by priority, in the order of `Priority::ALL`.
+    pub waiting_by: [u64; 4],
     /// Attached to this process, as the two below.
     pub workers: u64,
     pub slots: u64,
@@ -66,6 +76,8 @@ impl PoolLevels {
 #[derive(Clone)]
 pub(crate) struct PoolMetrics {
     waiting: Family<ByPool, Gauge>,
+    waiting_by: Family<ByPoolPriority, Gauge>,
+    run_seconds: Family<ByPool, Histogram>,
     workers: Family<ByPool, Gauge>,
     slots: Family<ByPool, Gauge>,
     busy: Family<ByPool, Gauge>,
@@ -83,6 +95,10 @@ impl PoolMetrics {
         let streams_cut = Counter::default();
         let help = "Streams of workers that were ended because nobody read what waited for them";
         registry.register("worker_streams_cut", help, streams_cut.clone());
+        let waiting_by = Family::<ByPoolPriority, Gauge>::default();
+        registry.register("pool_priority_depth", "The jobs of pool_queue_depth by priority", waiting_by.clone());
+        let run_seconds = Family::<ByPool, Histogram>::new_with_constructor(latency);
+        registry.register("pool_run_seconds", "Running time of attempts, by the pool of their worker", run_seconds.clone());
         let mut gauge = |name, help| {
             let family = Family::<ByPool, Gauge>::default();
             registry.register(name, help, family.clone());
@@ -93,6 +109,8 @@ impl PoolMetrics {
             workers: gauge("pool_workers", "Worker sessions of the pool that are attached to this process"),
             slots: gauge("pool_slots", "Places of those workers"),
             busy: gauge("pool_slots_busy", "Places of those workers that hold an attempt"),
+            waiting_by,
+            run_seconds,
             resized,
             streams_cut,
             shown: Arc::default(),
@@ -116,6 +134,9 @@ impl PoolMetrics {
             for family in [&self.waiting, &self.workers, &self.slots, &self.busy] {
                 family.remove(&label(gone));
             }
+            for priority in Priority::ALL {
+                self.waiting_by.remove(&of_priority(gone, priority));
+            }
         }
         for (pool, now) in pools {
             let label = label(pool);
@@ -129,6 +150,18 @@ impl PoolMetrics {
     pub(crate) fn set_waiting(&self, pools: &BTreeMap<PoolName, PoolLevel>) {
         for (pool, now) in pools {
             self.waiting.get_or_create(&ByPool { pool: pool.to_string() }).set(level(now.waiting));
+            for (priority, waiting) in Priority::ALL.into_iter().zip(now.waiting_by) {
+                self.waiting_by.get_or_create(&of_priority(pool, priority)).set(level(waiting));
+            }
         }
     }
+
+    /// An attempt on a worker of the pool came to an end after so long.
+    pub(crate) fn ran(&self, pool: &PoolName, span: Duration) {
+        self.run_seconds.get_or_create(&ByPool { pool: pool.to_string() }).observe(span.as_secs_f64());
+    }
+}
+
+fn of_priority(pool: &PoolName, priority: Priority) -> ByPoolPriority {
+    ByPoolPriority { pool: pool.to_string(), priority: PriorityGauge(priority) }
 }

@@ -51,7 +51,8 @@ impl Inner {
             }
         };
         let caller = parent.caller();
-        let start = Start { id: child.id, of, params, parent: Some(child.parent), fresh: parent.fresh };
+        let timeout = self.config.timeouts().of_workflow(&of.name);
+        let start = Start { id: child.id, of, params, parent: Some(child.parent), fresh: parent.fresh, timeout };
         let (live, next) = begin(&known.dag, start, &caller, self.ports.clock.now());
         Ok(Some(Planned::step(live, RunState::Running, next, Vec::new())))
     }

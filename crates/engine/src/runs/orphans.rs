@@ -92,7 +92,7 @@ impl Inner {
         for (head, _) in heads.iter().zip(ended).filter(|(_, ended)| ended.is_ok()) {
             let why = head.failure.as_ref().map(|failure| &*failure.message).unwrap_or_default();
             tracing::error!(run_id = %head.id, dag = %head.dag.name, why, "run failed: its definition or parent is gone");
-            self.metrics.runs.orphaned();
+            self.metrics.orphan_reaped();
             self.run_queue.cache.unmoving.forget(&head.id);
         }
         Ok(())

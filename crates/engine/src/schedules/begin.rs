@@ -120,7 +120,8 @@ impl Inner {
             }
         };
         let caller = self.traces.root(&ask.id, caller);
-        let start = Start { id: ask.id.clone(), of, params, parent: None, fresh: false };
+        let timeout = self.config.timeouts().of_workflow(&of.name);
+        let start = Start { id: ask.id.clone(), of, params, parent: None, fresh: false, timeout };
         let (live, next) = begin(&known.dag, start, &caller, now);
         Ok(Ok(Planned::step(live, RunState::Running, next, Vec::new())))
     }

@@ -81,7 +81,8 @@ impl Engine {
         let of = DagRef { name: view.row.name.clone(), version: view.row.version };
         let began = inner.traces.begin();
         let traced = inner.traces.root(&id, caller);
-        let begins = Start { id: id.clone(), of: of.clone(), params, parent: None, fresh: start.fresh };
+        let timeout = self.inner.config.timeouts().of_workflow(&of.name);
+        let begins = Start { id: id.clone(), of: of.clone(), params, parent: None, fresh: start.fresh, timeout };
         let (live, next) = begin(&view.dag, begins, &traced, now);
         let head = live.run().head.clone();
         let detail = serde_json::json!({ "dag": of.name, "version": of.version });

@@ -4,13 +4,13 @@ use lockgate_core::breaker::BreakerState;
 use lockgate_core::clock_guard::stamped_ahead;
 use lockgate_core::dag::RunHead;
 use lockgate_core::ids::{JobId, JobSeq, PoolName, WorkerId};
-use lockgate_core::job::{Barrier, Job, JobState, OnTimeout, Reason};
+use lockgate_core::job::{Barrier, Counters, Job, JobState, OnTimeout, Reason};
 use lockgate_core::lane::Shape;
 use lockgate_core::output::OutputDecision;
 use lockgate_core::placement::{PoolLook, Refusal, WorkerLook};
 use lockgate_core::pools::{DispatchMode, Unrouted};
 use lockgate_core::request::Caller;
-use lockgate_core::retry::PlacingTries;
+use lockgate_core::retry::{PlacingTries, RetryPolicy};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
 use lockgate_ports::{BreakerView, ChildQuery, Condition, INPUT_BREAKER, Kin, LimitView, StoreError};
@@ -107,7 +107,10 @@ impl Inner {
             lane_waiting: None,
         };
         match job.state() {
-            JobState::Scheduled if job.life.due_at > self.ports.clock.now() => why.delayed(job, self.ports.clock.now()),
+            JobState::Scheduled if job.life.due_at > self.ports.clock.now() => {
+                let retry = job.retry_policy(&self.settings.limits, &self.config.timeouts());
+                why.delayed(job, &retry, self.ports.clock.now());
+            }
             JobState::Scheduled => self.explain_waiting(job, with_errors, &mut why).await,
             JobState::Pending => self.explain_pending(job, with_errors, &mut why),
             JobState::ApprovalRequired => why.asked(job),
@@ -234,6 +237,22 @@ impl From<PoolLook> for PoolConsidered {
     }
 }
 
+/// What follows a failure or a loss, and how much of both is left.
+fn next_attempt(spent: &Counters, retry: &RetryPolicy) -> String {
+    let (failures, losses) = (spent.failures, spent.infra_failures);
+    let Some(total) = retry.total else {
+        return format!(
+            "The next attempt starts by itself. Failures: {failures} of {}, losses: {losses} of {}.",
+            retry.attempts, retry.losses
+        );
+    };
+    format!(
+        "The next attempt starts by itself. Failures: {failures} of {}, losses: {losses} of {}; none starts later than {total:?} after \
+         the first.",
+        retry.attempts, retry.losses
+    )
+}
+
 impl Why {
     fn say(&mut self, reason: &str, summary: &str, next_step: &str) {
         self.reason = reason.to_owned();
@@ -267,7 +286,7 @@ impl Why {
         self.say("safety_kernel_unavailable", &summary, next);
     }
 
-    fn delayed(&mut self, job: &Job, now: Timestamp) {
+    fn delayed(&mut self, job: &Job, retry: &RetryPolicy, now: Timestamp) {
         self.next_at = Some(job.life.due_at);
         let ahead = stamped_ahead(job.life.began_at, now);
         match &job.life.last_error {
@@ -281,7 +300,7 @@ impl Why {
                     format!("Attempt {} ended ({}): {}", job.life.attempt.no - 1, failure.reason.as_str(), failure.message);
                 let unsent = failure.reason == Reason::DispatchLost;
                 let reason = if unsent { "dispatch_failed" } else { "waiting_for_retry" };
-                self.say(reason, &summary, "The next attempt starts by itself.");
+                self.say(reason, &summary, &next_attempt(&job.life.counters, retry));
             }
             _ => self.say("waiting_for_time", "It must not start before a set time.", "It starts by itself."),
         }

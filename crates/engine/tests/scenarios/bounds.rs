@@ -21,7 +21,7 @@ async fn a_retry_starts_at_most_half_a_second_late() {
     let first = worker.take().await;
     let asked = Duration::from_secs(3);
     let failed = Instant::now();
-    worker.report(&first, Outcome::FailedRetryable { error: "no".into(), retry_after: Some(asked) }).await;
+    worker.report(&first, Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: Some(asked) }).await;
     worker.take().await;
     let waited = failed.elapsed();
     assert!(waited >= asked && waited <= asked + Duration::from_millis(550), "{waited:?}");

@@ -152,9 +152,25 @@ async fn fail_closed_nothing_runs_and_nothing_is_lost_until_the_kernel_is_back()
     stage.until(&bad, |job| job.state() == JobState::Denied).await;
 }
 
+const OPEN: InputPolicy = InputPolicy { mode: FailMode::Open, until: None };
+
+#[tokio::test(start_paused = true)]
+async fn an_operators_open_mode_closes_by_itself_at_its_time() {
+    let closes_at = Stage::with(Settings::default()).clock.now() + Duration::from_secs(60);
+    let stage =
+        Stage::with(Settings { fail_mode: Some(InputPolicy { until: Some(closes_at), ..OPEN }), ..Settings::default() });
+    stage.kernel_off.store(true, Ordering::Relaxed);
+    let before = stage.submit(job("t")).await;
+    assert!(stage.job(&before).await.life.bypass.is_some(), "it runs unjudged");
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let after = stage.submit(job("t")).await;
+    let waits = stage.job(&after).await;
+    assert_eq!((waits.state(), waits.life.bypass.as_ref()), (JobState::Pending, None));
+}
+
 #[tokio::test(start_paused = true)]
 async fn fail_open_everything_runs_marked_and_the_ledger_drains_to_zero() {
-    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), ..Settings::default() });
+    let stage = Stage::with(Settings { fail_mode: Some(OPEN), ..Settings::default() });
     stage.apply(DENY_SOME).await;
     let mut worker = Hand::attach(&stage.engine, "w", &["t", "bad"], 4).await;
     stage.kernel_off.store(true, Ordering::Relaxed);
@@ -184,7 +200,7 @@ async fn fail_open_everything_runs_marked_and_the_ledger_drains_to_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_for_which_a_kernel_has_no_answer_is_let_through_once() {
-    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), ..Settings::default() });
+    let stage = Stage::with(Settings { fail_mode: Some(OPEN), ..Settings::default() });
     let mut worker = Hand::attach(&stage.engine, "w", &[PUZZLING], 4).await;
     let id = stage.submit(job(PUZZLING)).await;
     let assignment = worker.take().await;
@@ -196,7 +212,7 @@ async fn a_job_for_which_a_kernel_has_no_answer_is_let_through_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_let_through_is_in_the_total_of_all_replicas_too() {
-    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), ..Settings::default() });
+    let stage = Stage::with(Settings { fail_mode: Some(OPEN), ..Settings::default() });
     stage.kernel_off.store(true, Ordering::Relaxed);
     stage.submit(job("t")).await;
     let counters = stage.counters.clone();
@@ -211,7 +227,7 @@ async fn what_is_let_through_is_in_the_total_of_all_replicas_too() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_are_counted_as_let_through_and_not_how_often_somebody_asked() {
-    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), ..Settings::default() });
+    let stage = Stage::with(Settings { fail_mode: Some(OPEN), ..Settings::default() });
     let mut worker = Hand::attach(&stage.engine, "w", &[PUZZLING], 1).await;
     stage.submit(job(PUZZLING)).await;
     let assignment = worker.take().await;
@@ -288,7 +304,7 @@ async fn a_kernel_that_is_back_is_asked_about_so_many_jobs_a_second_and_no_more(
 
 #[tokio::test(start_paused = true)]
 async fn what_ran_unjudged_is_judged_at_the_same_rate() {
-    let settings = Settings { fail_mode: Some(FailMode::Open), release_rate: 10, ..Settings::default() };
+    let settings = Settings { fail_mode: Some(OPEN), release_rate: 10, ..Settings::default() };
     let stage = Stage::with(settings);
     stage.apply(DENY_SOME).await;
     stage.kernel_off.store(true, Ordering::Relaxed);
@@ -315,7 +331,7 @@ async fn what_ran_unjudged_is_judged_at_the_same_rate() {
 
 #[tokio::test(start_paused = true)]
 async fn bypasses_without_an_answer_are_asked_about_in_turns_and_keep_no_other_from_its_own() {
-    let stage = Stage::with(Settings { fail_mode: Some(FailMode::Open), batch_max: 5, ..Settings::default() });
+    let stage = Stage::with(Settings { fail_mode: Some(OPEN), batch_max: 5, ..Settings::default() });
     for _ in 0..12 {
         stage.submit(job(PUZZLING)).await;
     }

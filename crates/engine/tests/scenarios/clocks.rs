@@ -83,7 +83,7 @@ async fn nothing_is_parked(stage: &Stage, jump: impl Fn(i64)) {
     let tried = worker.take().await;
     worker.start(&tried).await;
     let again = Some(Duration::from_secs(20));
-    worker.report(&tried, Outcome::FailedRetryable { error: "not yet".into(), retry_after: again }).await;
+    worker.report(&tried, Outcome::FailedRetryable { error: "not yet".into(), code: None, retry_after: again }).await;
     beating(&mut worker, 5).await;
     assert_eq!(findings(stage).await.iter().map(|(trouble, _)| *trouble).collect::<Vec<_>>(), [ProblemKind::ClockJumped]);
     assert_eq!(stage.job(&in_time).await.state(), JobState::Scheduled, "its deadline is half an hour away");

@@ -408,7 +408,7 @@ async fn retries_go_on_when_the_process_that_pumped_them_dies() {
     one.submit(job("t")).await;
     let assignment = worker.take().await;
     let again = Some(Duration::from_secs(1));
-    worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), retry_after: again }).await;
+    worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: again }).await;
     one.kill();
     let failed = Instant::now();
     worker.take().await;

@@ -137,7 +137,7 @@ async fn an_attempt_that_begins_again_finds_the_children_of_the_one_before() {
     let stage = Stage::new();
     let (id, mut parents, first) = parent(&stage, job("p")).await;
     let before = spawned(&stage, &first, vec![child("a"), child("b")]).await;
-    parents.report(&first, Outcome::FailedRetryable { error: "half way".into(), retry_after: None }).await;
+    parents.report(&first, Outcome::FailedRetryable { error: "half way".into(), code: None, retry_after: None }).await;
     let second = parents.take().await;
     let answers = spawn(&stage, &second, vec![child("a"), child("b"), child("c")]).await.expect("taken");
     let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("accepted")).collect();
@@ -156,7 +156,7 @@ async fn an_attempt_that_no_longer_counts_adds_no_child() {
     let stage = Stage::new();
     let (id, mut parents, first) = parent(&stage, job("p")).await;
     spawned(&stage, &first, vec![child("a")]).await;
-    parents.report(&first, Outcome::FailedRetryable { error: "no".into(), retry_after: None }).await;
+    parents.report(&first, Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: None }).await;
     let second = parents.take().await;
     let superseded = |answers: Answers| matches!(answers, Err(ApiError::State(Illegal::Superseded)));
     assert!(superseded(spawn(&stage, &first, vec![child("b")]).await));

@@ -194,7 +194,7 @@ async fn free_after_its_end(stage: &Stage, at: &Stage, outcome: Outcome) {
 
 #[tokio::test(start_paused = true)]
 async fn what_ends_while_the_lanes_are_laid_out_holds_no_limit_after_that() {
-    let again = Outcome::FailedRetryable { error: "busy".into(), retry_after: Some(Duration::from_secs(90)) };
+    let again = Outcome::FailedRetryable { error: "busy".into(), code: None, retry_after: Some(Duration::from_secs(90)) };
     for outcome in [done(), again] {
         let alone = Stage::new();
         alone.pools(ONE_AT_A_TIME).await;

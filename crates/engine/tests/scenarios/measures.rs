@@ -40,7 +40,7 @@ async fn an_attempt_that_ends_before_its_start_is_reported_is_measured() {
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     stage.submit(job("t")).await;
     let assignment = worker.take().await;
-    worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), retry_after: None }).await;
+    worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: None }).await;
     let assignment = worker.take().await;
     let (job_id, token) = (assignment.job.request.job_id.clone(), assignment.job.life.attempt.token.clone());
     let began = Some(Began { at: stage.clock().now(), ran: Some(Duration::from_secs(3)) });

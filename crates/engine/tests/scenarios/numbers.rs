@@ -173,7 +173,7 @@ async fn ends_of_all_kinds(stage: &Stage, witness: &mut Witness) {
 
     let assignment = worker.take().await;
     assert_eq!(assignment.job.request.job_id, waiting);
-    worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), retry_after: None }).await;
+    worker.report(&assignment, Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: None }).await;
     let assignment = worker.take().await;
     worker.report(&assignment, fatal()).await;
     let assignment = worker.take().await;

@@ -162,7 +162,7 @@ async fn in_backoff(stage: &Stage, worker: &mut Hand) -> (RunId, Assignment) {
     let run = stage.begin("pair", json!({})).await;
     let first = worker.take().await;
     let retry_after = Some(Duration::from_secs(600));
-    worker.report(&first, Outcome::FailedRetryable { error: "not yet".into(), retry_after }).await;
+    worker.report(&first, Outcome::FailedRetryable { error: "not yet".into(), code: None, retry_after }).await;
     // Sweeps pass, and more time than a run that waits for nothing is given.
     for _ in 0..130 {
         assert!(worker.inbound_now().is_none(), "nothing happens meanwhile");

@@ -128,7 +128,7 @@ async fn by_a_clock_far_behind_the_stores_short_delays_are_kept_and_not_forgotte
     let assignment = worker.take().await;
     assert!(in_time.contains(&began.elapsed()), "a delayed job: {:?}", began.elapsed());
     let failed = Instant::now();
-    let again = Outcome::FailedRetryable { error: "again".into(), retry_after: Some(delay) };
+    let again = Outcome::FailedRetryable { error: "again".into(), code: None, retry_after: Some(delay) };
     assert_eq!(worker.report(&assignment, again).await, Acknowledged::Stored);
     worker.take().await;
     assert!(in_time.contains(&failed.elapsed()), "a retry: {:?}", failed.elapsed());

@@ -125,7 +125,7 @@ async fn children_wait_while_their_parent_may_be_retried() {
     let mut worker = Hand::attach(&stage.engine, "w", &["job.a", "job.b"], 2).await;
     let run = stage.begin("pair", json!({})).await;
     let first = worker.take().await;
-    worker.report(&first, Outcome::FailedRetryable { error: "not yet".into(), retry_after: None }).await;
+    worker.report(&first, Outcome::FailedRetryable { error: "not yet".into(), code: None, retry_after: None }).await;
     let again = worker.take().await;
     assert_eq!(again.job.request.job_id, first.job.request.job_id);
     let view = stage.view(&run).await;

@@ -242,7 +242,7 @@ async fn a_replayed_job_of_an_open_workflow_is_heard_of_again() {
     let mut worker = Hand::attach(&stage.engine, "w", &TOPICS, 1).await;
     stage.take_in(NewJob { max_attempts: Some(1), ..step("a") }).await.expect("taken");
     let first = worker.take().await;
-    worker.report(&first, Outcome::FailedRetryable { error: "not yet".into(), retry_after: None }).await;
+    worker.report(&first, Outcome::FailedRetryable { error: "not yet".into(), code: None, retry_after: None }).await;
     stage.saga_until(|view| view.run.head.done == 1).await;
     let job = stage.engine.replay_one(&caller(), &"a".into()).await.expect("an open workflow");
     assert_eq!(job.life.last_error.as_ref().map(|failure| failure.reason), Some(Reason::Failed));

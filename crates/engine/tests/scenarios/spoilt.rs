@@ -81,7 +81,7 @@ async fn retries_and_delayed_jobs_behind_a_spoilt_one_come_when_they_are_due() {
     }
     for assignment in &held {
         let again = Some(Duration::from_secs(3));
-        worker.report(assignment, Outcome::FailedRetryable { error: "no".into(), retry_after: again }).await;
+        worker.report(assignment, Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: again }).await;
     }
     let bad = held[1].job.request.job_id.clone();
     stage.store.spoil([bad.clone()]);

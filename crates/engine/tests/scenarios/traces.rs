@@ -69,7 +69,7 @@ fn done() -> Outcome {
 }
 
 fn failed() -> Outcome {
-    Outcome::FailedRetryable { error: "not yet".into(), retry_after: None }
+    Outcome::FailedRetryable { error: "not yet".into(), code: None, retry_after: None }
 }
 
 #[tokio::test(start_paused = true)]

@@ -194,7 +194,7 @@ const ROUTES: &[(&str, &str, &str)] = &[
 /// Answered without a credential: whether the process lives and can work, and what the API looks like.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 const OPEN_SERVICE: &str = "/grpc.health.v1.Health/";
-const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/";
+const REFLECTION: [&str; 2] = ["/grpc.reflection.v1.ServerReflection/", "/grpc.reflection.v1alpha.ServerReflection/"];
 const PACKAGE: &str = "/lockgate.v1.";
 
 /// What a request turns out to be.
@@ -212,7 +212,7 @@ pub(crate) fn of_grpc(path: &str) -> RequestClass {
     if path.starts_with(OPEN_SERVICE) {
         return RequestClass::Open;
     }
-    if path.starts_with(REFLECTION) {
+    if is_reflection(path) {
         return RequestClass::Needs(own(Enter));
     }
     if let Some(method) = path.strip_prefix(SCALER) {
@@ -258,16 +258,20 @@ pub(crate) fn service_of(method: &str, route: &str) -> Option<&'static str> {
     name.split_once('/').map(|(service, _)| service)
 }
 
+fn is_reflection(path: &str) -> bool {
+    REFLECTION.iter().any(|service| path.starts_with(service))
+}
+
 /// Whether the answer goes on until a side ends it: methods by their last part, routes by theirs.
 pub(crate) fn goes_on(path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
-    STREAMS.contains(&last) || path.starts_with(REFLECTION)
+    STREAMS.contains(&last) || is_reflection(path)
 }
 
 /// Whether the request goes on as well, for as long as the caller likes.
 pub(crate) fn comes_on(path: &str) -> bool {
     let last = path.rsplit('/').next().unwrap_or_default();
-    TALKS.contains(&last) || path.starts_with(REFLECTION)
+    TALKS.contains(&last) || is_reflection(path)
 }
 
 fn method_need(service: &str, method: &str) -> Option<RequiredPermission> {

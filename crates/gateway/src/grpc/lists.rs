@@ -4,11 +4,16 @@ use lockgate_api::{known_priority, known_state};
 use lockgate_core::ids::JobId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::{ApiError, Engine, ReplayRequest};
-use lockgate_ports::{DeadLetterQuery, JobQuery};
+use lockgate_ports::{Cursor, DeadLetterQuery, JobQuery};
 use lockgate_proto::v1;
+use prost::Message;
 
 use crate::queries::{self, PAGE_DEFAULT};
 use crate::wire;
+
+/// A page ends early rather than be larger. Clients take messages of 4 MiB unless they are told otherwise, and the largest job has
+/// about half a MiB of labels and environment.
+const PAGE_BYTES_MAX: usize = 3 << 20;
 
 pub(super) async fn jobs(
     engine: &Engine,
@@ -21,11 +26,24 @@ pub(super) async fn jobs(
         state: known_state(request.state).map_err(invalid)?,
         labels: request.labels.into_iter().collect(),
         parent: present(request.parent_job_id).map(Into::into),
+        trace_id: present(request.trace_id).map(Into::into),
         cursor: queries::cursor(&request.cursor).map_err(invalid)?,
         limit: page(request.limit),
     };
     let listing = engine.jobs(&caller, query).await?;
-    Ok(wire::jobs(&listing, &engine.defaults()))
+    let mut page = wire::jobs(&listing, &engine.defaults());
+    let mut bytes = 0;
+    let fits = page.jobs.iter().take_while(|job| {
+        bytes += job.encoded_len();
+        bytes <= PAGE_BYTES_MAX
+    });
+    // One job that is larger alone is a page of its own.
+    let fits = fits.count().max(1);
+    if let Some(last) = listing.items[..fits.min(listing.items.len())].last().filter(|_| fits < page.jobs.len()) {
+        page.jobs.truncate(fits);
+        page.next_cursor = queries::cursor_text(Cursor(last.seq.0));
+    }
+    Ok(page)
 }
 
 pub(super) async fn dead_letters(

@@ -96,11 +96,14 @@ pub(crate) async fn router(shared: &ServiceContext) -> Result<(Router, HealthRep
     let (reporter, health_service) = tonic_health::server::health_reporter();
     let health_service = health_service.max_decoding_message_size(HEALTH_BYTES_MAX);
     health::report(&reporter, shared.settings.surface, true).await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?
-        .max_decoding_message_size(SMALL_BYTES_MAX);
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let reflection = described().build_v1()?.max_decoding_message_size(SMALL_BYTES_MAX);
+    // What clients asked before there was a first version, and many still do.
+    let old_reflection = described().build_v1alpha()?.max_decoding_message_size(SMALL_BYTES_MAX);
     let (limit, small) = (REQUEST_BYTES_MAX, SMALL_BYTES_MAX);
     let mut routes = Routes::builder();
     if shared.settings.surface == ApiSurface::All {
@@ -121,7 +124,7 @@ pub(crate) async fn router(shared: &ServiceContext) -> Result<(Router, HealthRep
             .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit));
     }
     routes.add_service(MonitorServer::new(MonitorService(shared.clone())).max_decoding_message_size(small));
-    routes.add_service(health_service).add_service(reflection);
+    routes.add_service(health_service).add_service(reflection).add_service(old_reflection);
     let routes = routes.routes().prepare();
     Ok((routes.into_axum_router(), reporter))
 }

@@ -8,6 +8,7 @@ use std::pin::Pin;
 
 use futures::Stream;
 use lockgate_core::ids::PoolName;
+use lockgate_core::lane::Priority;
 use lockgate_core::request::FieldError;
 use lockgate_engine::{ApiError, PoolLevel, PoolLevels};
 use lockgate_proto::keda::external_scaler_server::ExternalScaler;
@@ -29,6 +30,8 @@ struct ScalerTarget {
     waiting: u64,
     /// A pool with no more than this is at rest.
     rest: u64,
+    /// Only jobs as urgent as this, or more.
+    least: Option<Priority>,
 }
 
 impl ScalerTarget {
@@ -42,7 +45,14 @@ impl ScalerTarget {
             }),
         };
         let (waiting, rest) = (number("waitingPerReplica", 100, 1), number("activationWaiting", 0, 0));
-        let known = ["pool", "waitingPerReplica", "activationWaiting"];
+        let least = metadata.get("priority").filter(|text| !text.is_empty()).and_then(|text| match text.parse() {
+            Ok(priority) => Some(priority),
+            Err(error) => {
+                errors.push(FieldError::new("priority", error));
+                None
+            }
+        });
+        let known = ["pool", "waitingPerReplica", "activationWaiting", "priority"];
         let pool = metadata.get("pool").filter(|pool| !pool.is_empty());
         if pool.is_none() {
             errors.push(FieldError::new("pool", "must name a pool"));
@@ -56,13 +66,21 @@ impl ScalerTarget {
             wrong.into_iter().map(|name| FieldError::new(name.as_str(), format_args!("is spelt otherwise: {known:?}"))),
         );
         match pool {
-            Some(pool) if errors.is_empty() => Ok(Self { pool: PoolName::from(pool.as_str()), waiting, rest }),
+            Some(pool) if errors.is_empty() => Ok(Self { pool: PoolName::from(pool.as_str()), waiting, rest, least }),
             _ => Err(ApiError::Invalid(errors)),
         }
     }
 
     fn metric(&self) -> String {
-        format!("{PREFIX}-{}-waiting", self.pool)
+        let least = self.least.map_or_else(String::new, |least| format!("-{least}"));
+        format!("{PREFIX}-{}{least}-waiting", self.pool)
+    }
+
+    /// Jobs that wait and count.
+    fn waiting(&self, level: &PoolLevel) -> u64 {
+        let Some(least) = self.least else { return level.waiting };
+        // The most urgent comes first.
+        level.waiting_by.iter().take(least as usize + 1).sum()
     }
 
     fn level(&self, levels: &PoolLevels) -> Result<PoolLevel, ApiError> {
@@ -77,8 +95,8 @@ impl ScalerTarget {
     }
 
     /// Work that is under way keeps a pool awake: its workers must not be scaled away, whichever process dispatched it.
-    const fn is_active(&self, level: &PoolLevel) -> bool {
-        level.waiting > self.rest || level.busy > 0 || level.busy_elsewhere > 0
+    fn is_active(&self, level: &PoolLevel) -> bool {
+        self.waiting(level) > self.rest || level.busy > 0 || level.busy_elsewhere > 0
     }
 }
 
@@ -126,8 +144,9 @@ impl ExternalScaler for ScalerService {
         let GetMetricsRequest { scaled_object_ref, metric_name } = request.into_inner();
         let value = ScalerTarget::read(&scaled_object_ref.unwrap_or_default().scaler_metadata).and_then(|asked| {
             let level = asked.level(&self.0.engine.pool_levels().borrow())?;
-            let value = i64::try_from(level.waiting).unwrap_or(i64::MAX);
-            Ok(MetricValue { metric_name, metric_value: value, metric_value_float: float(level.waiting) })
+            let waiting = asked.waiting(&level);
+            let value = i64::try_from(waiting).unwrap_or(i64::MAX);
+            Ok(MetricValue { metric_name, metric_value: value, metric_value_float: float(waiting) })
         });
         answer(value.map(|value| GetMetricsResponse { metric_values: vec![value] }))
     }
@@ -156,7 +175,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_read_and_mistakes_are_named() {
         let asked = read(&[("pool", "cpu"), ("scalerAddress", "gate:8080")]).expect("good");
-        assert_eq!(asked, ScalerTarget { pool: "cpu".into(), waiting: 100, rest: 0 });
+        assert_eq!(asked, ScalerTarget { pool: "cpu".into(), waiting: 100, rest: 0, least: None });
         assert_eq!(asked.metric(), "lockgate-cpu-waiting");
         assert_eq!(read(&[("pool", "cpu"), ("waitingPerReplica", "7")]).expect("good").waiting, 7);
         assert_eq!(fields(&[]), ["pool"]);
@@ -169,7 +188,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_nobody_could_look_at_lately_is_not_told() {
-        let asked = ScalerTarget { pool: "cpu".into(), waiting: 1, rest: 0 };
+        let asked = ScalerTarget { pool: "cpu".into(), waiting: 1, rest: 0, least: None };
         let level = PoolLevel { waiting: 7, ..PoolLevel::default() };
         let levels = PoolLevels::looked_at_now([(asked.pool.clone(), level)].into());
         assert_eq!(asked.level(&levels).expect("a moment ago").waiting, 7);
@@ -179,8 +198,18 @@ mod tests {
     }
 
     #[test]
+    fn only_jobs_that_are_urgent_enough_count() {
+        let asked = read(&[("pool", "cpu"), ("priority", "high")]).expect("good");
+        assert_eq!(asked.metric(), "lockgate-cpu-high-waiting");
+        let level = PoolLevel { waiting: 60, waiting_by: [1, 2, 50, 7], ..PoolLevel::default() };
+        assert_eq!((asked.waiting(&level), read(&[("pool", "cpu")]).expect("good").waiting(&level)), (3, 60));
+        assert!(!asked.is_active(&PoolLevel { waiting: 7, waiting_by: [0, 0, 0, 7], ..level }));
+        assert_eq!(fields(&[("pool", "cpu"), ("priority", "urgent")]), ["priority"]);
+    }
+
+    #[test]
     fn a_pool_is_awake_while_something_waits_or_runs() {
-        let asked = ScalerTarget { pool: "cpu".into(), waiting: 1, rest: 2 };
+        let asked = ScalerTarget { pool: "cpu".into(), waiting: 1, rest: 2, least: None };
         let level = |waiting, busy| PoolLevel { waiting, busy, ..PoolLevel::default() };
         assert!(!asked.is_active(&level(2, 0)) && asked.is_active(&level(3, 0)) && asked.is_active(&level(0, 1)));
         assert!(asked.is_active(&PoolLevel { busy_elsewhere: 1, ..PoolLevel::default() }));

@@ -6,7 +6,7 @@ use axum::BoxError;
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use lockgate_core::request::FieldError;
 use serde::de::DeserializeOwned;
@@ -93,7 +93,21 @@ fn wrong_type(wanted: &str, given: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
+/// A body in another coding would be taken for a broken one.
+fn check_coding(headers: &HeaderMap) -> RouteResult<()> {
+    let plain = |coding: &str| coding.trim().is_empty() || coding.trim().eq_ignore_ascii_case("identity");
+    let said = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("?"));
+    match said.flat_map(|codings| codings.split(',')).find(|coding| !plain(coding)) {
+        None => Ok(()),
+        Some(coding) => {
+            let detail = format!("the content coding {:?} is not read; send the body as it is", coding.trim());
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_coding", detail))
+        }
+    }
+}
+
 async fn read(request: Request) -> RouteResult<Bytes> {
+    check_coding(request.headers())?;
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > REQUEST_BYTES_MAX) {
         return Err(too_large());

@@ -35,10 +35,12 @@ pub(super) struct JobParams {
     topic: Option<String>,
     /// The caller's when absent; * for all.
     tenant: Option<String>,
-    /// A label the job must have, as name=value. May be repeated.
+    /// A label the job must have, as name=value; `safety_bypassed=true` and other labels of the platform too. May be repeated.
     label: Vec<String>,
     /// Only children of this job.
     parent: Option<String>,
+    /// Only jobs of this trace.
+    trace: Option<String>,
     /// Most jobs of the page, 1 to 1000; 50 when absent.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
@@ -260,6 +262,7 @@ impl JobParams {
             limit: limit(self.limit.as_deref(), &mut errors),
             topic: self.topic.map(Into::into),
             parent: self.parent.map(Into::into),
+            trace_id: self.trace.map(Into::into),
         };
         if errors.is_empty() { Ok(query) } else { Err(errors) }
     }

@@ -1,5 +1,5 @@
 use axum::extract::Request as Incoming;
-use axum::routing::get;
+use axum::routing::{get, put};
 use rcgen::{CertificateParams, DistinguishedName, DnType, SanType};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,7 +23,7 @@ impl TestListener {
     async fn start(tls: Option<ListenerTls>, connections_max: usize) -> Self {
         let metrics = ConnectionMetrics::default();
         let reception = Reception { tls, connections_max, shared: true, metrics: metrics.clone() };
-        let rest = Router::new().route("/", get(introduction));
+        let rest = Router::new().route("/", get(introduction)).route("/read", put(|body: String| async { body }));
         let surface = ListenerServices {
             hosts: Hosts::Any,
             gate: ConnectionAuth::Nobody,
@@ -102,6 +102,26 @@ async fn wait_until(is_so: impl Fn() -> bool) {
         assert!(began.elapsed() < PATIENCE, "it never came to be so");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn an_answer_before_the_body_was_read_says_that_the_connection_closes() {
+    let stage = TestListener::start(None, 10).await;
+    let head_of_answer = async |request: &str| {
+        let mut stream = stage.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0, "an answer");
+        }
+        String::from_utf8(answer).unwrap().to_ascii_lowercase()
+    };
+    let unread = head_of_answer("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc").await;
+    assert!(unread.starts_with("http/1.1 405") && unread.contains("\r\nconnection: close\r\n"), "{unread}");
+    let without = head_of_answer("GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert!(without.starts_with("http/1.1 200") && !without.contains("connection: close"), "{without}");
+    let read = head_of_answer("PUT /read HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc").await;
+    assert!(read.starts_with("http/1.1 200") && !read.contains("connection: close"), "{read}");
 }
 
 #[tokio::test]

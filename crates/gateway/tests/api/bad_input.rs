@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use crate::support::{Server, echo};
+use crate::support::{ScriptedWorker, Server, echo, hello, succeeded};
 
 /// What was sent, and which field must be named.
 fn bad_jobs() -> Vec<(Value, &'static str)> {
@@ -263,8 +263,24 @@ async fn cancel_of_a_finished_job_and_replay_of_a_live_one_are_conflicts() {
     }
     assert_eq!(server.get(&format!("/v1/jobs/{id}")).await.json["life"], 1);
 
-    assert_eq!(server.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await.status, 200);
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    worker.run_one(Some(succeeded("1"))).await;
     server.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await.is_problem(409, "already_ended");
     let cancel = v1::CancelJobRequest { job_id: id, reason: String::new() };
     is_status(&grpc.cancel_job(cancel).await.expect_err("refused"), Code::FailedPrecondition, "already_ended");
+}
+
+#[tokio::test]
+async fn a_repeated_cancel_of_a_cancelled_job_succeeds_and_changes_nothing() {
+    let server = Server::start().await;
+    let id = server.submit(echo()).await;
+    for _ in 0..2 {
+        let reply = server.post(&format!("/v1/jobs/{id}/cancel"), &json!({})).await;
+        assert_eq!((reply.status, &reply.json["state"]), (200, &json!("CANCELLED")), "{reply:?}");
+    }
+    let cancel = v1::CancelJobRequest { job_id: id.clone(), reason: "again".into() };
+    let state = server.grpc().await.cancel_job(cancel).await.expect("cancelled").into_inner().state;
+    assert_eq!(state, i32::from(v1::JobState::Cancelled));
+    let events = server.events(&id, None).await.all().await;
+    assert_eq!(events.iter().filter(|(_, kind)| kind == "cancelled").count(), 1, "{events:?}");
 }

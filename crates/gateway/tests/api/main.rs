@@ -20,6 +20,7 @@ mod idempotency;
 mod jobs;
 mod kernel;
 mod leash;
+mod outer_contract;
 mod outputs;
 mod policy;
 mod pools;

@@ -122,6 +122,33 @@ async fn reflection_knows_every_service() {
 }
 
 #[tokio::test]
+async fn clients_of_the_old_reflection_are_answered() {
+    use tonic_reflection::pb::v1alpha::ServerReflectionRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_client::ServerReflectionClient;
+    use tonic_reflection::pb::v1alpha::server_reflection_request::MessageRequest;
+    use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse;
+
+    let server = Server::start().await;
+    let wanted = MessageRequest::FileContainingSymbol("lockgate.v1.Scheduler".to_owned());
+    let ask = ServerReflectionRequest { host: String::new(), message_request: Some(wanted) };
+    let mut client = ServerReflectionClient::new(server.channel().await);
+    let mut answers = client.server_reflection_info(futures::stream::iter([ask])).await.expect("an answer").into_inner();
+    let answer = answers.message().await.expect("an unbroken stream").and_then(|answer| answer.message_response);
+    assert!(matches!(answer, Some(MessageResponse::FileDescriptorResponse(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_body_in_another_coding_is_refused_by_name() {
+    let server = Server::start().await;
+    let json = || server.request("POST", "/v1/jobs").header("content-type", "application/json");
+    let reply = server.send(json().header("content-encoding", "gzip"), &b"\x1f\x8b\x08"[..]).await;
+    reply.is_problem(415, "unsupported_content_coding");
+    assert!(reply.text.contains("gzip"), "{reply:?}");
+    let plain = server.send(json().header("content-encoding", "identity"), echo().to_string()).await;
+    assert_eq!(plain.status, 201, "{plain:?}");
+}
+
+#[tokio::test]
 async fn an_unknown_grpc_method_is_unimplemented() {
     let server = Server::start().await;
     let request = server.request("POST", "/lockgate.v1.Nobody/Nothing").header("content-type", "application/grpc");

@@ -95,7 +95,7 @@ async fn results_that_cannot_be_kept_fail_the_job_and_say_why() {
 async fn every_outcome_does_what_it_says() {
     let server = Server::start().await;
     let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
-    let retry = result::FailedRetryable { error: "later".into(), retry_after_ms: Some(60_000) };
+    let retry = result::FailedRetryable { error: "later".into(), retry_after_ms: Some(60_000), ..Default::default() };
     let cases = [
         (result::Outcome::FailedRetryable(retry), "SCHEDULED", 1),
         (result::Outcome::TimedOut(result::TimedOut {}), "SCHEDULED", 1),

@@ -4,7 +4,7 @@ use clap::Args;
 use lockgate_api::view;
 use lockgate_proto::v1;
 
-use super::{constraints_text, jobs};
+use super::{constraints_text, jobs, retry};
 use crate::error::{CliError, Exit};
 use crate::output::{Output, TableCell, Tone, span};
 use crate::session::CliSession;
@@ -78,6 +78,10 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> 
     let actor = format!("{} (by {})", job.tenant, by.join(", "));
     let risk_tags = (!job.risk_tags.is_empty()).then(|| TableCell::text(job.risk_tags.join(" ")));
     let failures = format!("{} of {}", job.failures, job.max_attempts);
+    let losses = format!("{} of {}", job.losses, job.retry.losses);
+    // What was done at once needs none.
+    let retries = (job.failures + job.losses > 0 || matches!(&*job.phase, "QUEUED" | "RUNNING"))
+        .then(|| TableCell::text(retry::line(job)));
     let facts = [
         ("job", Some(TableCell::text(&job.job_id))),
         ("state", Some(TableCell::state(&job.state))),
@@ -85,6 +89,8 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> 
         ("tenant", Some(TableCell::text(actor))),
         ("priority", Some(TableCell::text(&job.priority))),
         ("failures", (job.failures > 0).then(|| TableCell::text(failures))),
+        ("losses", (job.losses > 0).then(|| TableCell::text(losses))),
+        ("retries", retries),
         ("life", (job.life > 1).then(|| TableCell::text(job.life.to_string()))),
         ("progress", progress),
         ("submitted", Some(moment(job.submitted_at))),

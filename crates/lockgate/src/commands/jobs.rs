@@ -22,13 +22,17 @@ pub(crate) struct JobsArgs {
     #[arg(long, value_parser = args::name)]
     topic: Option<String>,
 
-    /// Only jobs with this label; can be given many times
+    /// Only jobs with this label, such as safety_bypassed=true of those that ran without a verdict; can be given many times
     #[arg(long = "label", value_parser = args::pair, value_name = "NAME=VALUE")]
     labels: Vec<(String, String)>,
 
     /// Only children of this job
     #[arg(long, value_parser = args::name, value_name = "JOB")]
     parent: Option<String>,
+
+    /// Only jobs of this trace
+    #[arg(long, value_parser = args::name, value_name = "ID")]
+    trace: Option<String>,
 
     /// Jobs on a page
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -48,6 +52,7 @@ impl JobsArgs {
             limit: self.limit,
             cursor: self.cursor,
             parent_job_id: self.parent.unwrap_or_default(),
+            trace_id: self.trace.unwrap_or_default(),
         };
         let response = session.client.list_jobs(request).await;
         let page = view::Jobs::from(session.answer(response)?);

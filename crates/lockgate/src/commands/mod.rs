@@ -25,6 +25,7 @@ pub(crate) mod pools;
 pub(crate) mod queues;
 pub(crate) mod quotas;
 pub(crate) mod release;
+pub(crate) mod retry;
 pub(crate) mod saga;
 pub(crate) mod schedule;
 pub(crate) mod serve;

@@ -4,6 +4,7 @@ mod backends;
 mod banner;
 mod bus_submits;
 mod bus_workers;
+mod defaults;
 mod files;
 mod governance;
 mod guard;
@@ -242,6 +243,7 @@ impl Serve {
         if self.lost_after < LOST_AFTER_MIN {
             return Err(CliError::Usage("--lost-after must be at least 3s".to_owned()));
         }
+        self.governance.check()?;
         self.check_folder_flags()?;
         self.bus_submits.check(roles, self.servers.is_shared()?, self.identity.auth)?;
         self.bus_workers.check(roles, self.servers.is_shared()?, self.identity.auth)?;
@@ -271,19 +273,26 @@ impl Serve {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser;
+impl Serve {
+    /// As it is typed.
+    fn typed(words: &[&str]) -> Self {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            serve: Serve,
+        }
 
+        let line: Line = clap::Parser::try_parse_from([&["serve"], words].concat()).expect("good usage");
+        line.serve
+    }
+}
+
+#[cfg(test)]
+mod tests {
     use super::*;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        serve: Serve,
-    }
-
     fn check(words: &[&str]) -> Result<(), String> {
-        let Line { serve } = Line::try_parse_from([&["serve"], words].concat()).expect("good usage");
+        let serve = Serve::typed(words);
         serve.roles().and_then(|roles| serve.check(roles)).map_err(|error| error.to_string())
     }
 

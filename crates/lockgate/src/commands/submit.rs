@@ -10,6 +10,7 @@ use lockgate_ports::clock::Clock;
 use lockgate_proto::v1;
 use lockgate_proto::v1::watch_job_response::Item;
 
+use super::retry::{self, RetryPart};
 use super::{end_of, wire_priority};
 use crate::args;
 use crate::clock::SystemClock;
@@ -55,6 +56,11 @@ pub(crate) struct Submit {
     /// Attempts that may fail before the job is dead
     #[arg(long, value_name = "COUNT")]
     max_attempts: Option<u32>,
+
+    /// How it is tried again: base=1s, factor=2, cap=30s, jitter_percent=50, total=1h, losses=6 or non_retryable=CODE; can be given
+    /// many times. What is left out is as the topic or the server has it
+    #[arg(long = "retry", value_parser = retry::part, value_name = "NAME=VALUE")]
+    retry: Vec<RetryPart>,
 
     /// Longest time of one attempt, such as 30s
     #[arg(long, value_parser = args::duration, value_name = "SPAN")]
@@ -159,6 +165,8 @@ impl Submit {
             concurrency_key: self.concurrency_key.unwrap_or_default(),
             workflow_id: self.workflow_id.unwrap_or_default(),
             compensation_json,
+            budget: None,
+            retry: retry::policy(&self.retry),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -15,24 +16,31 @@ const PATIENCE: Duration = Duration::from_secs(45);
 pub(crate) struct Server {
     process: Child,
     pub(crate) url: String,
+    pub(crate) banner: Value,
     _data: TempDir,
 }
 
 impl Server {
     /// Starts a server on free ports and waits until it says where it listens.
     pub(crate) fn start() -> Self {
+        Self::start_with(|command| command)
+    }
+
+    /// Like `start`, with what `more` adds to the command.
+    pub(crate) fn start_with(more: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         let data = tempfile::tempdir().expect("a folder");
-        let mut process = lockgate()
+        let mut command = lockgate();
+        command
             .args(["serve", "--json", "--log", "warn", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data"])
             .arg(data.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
+            .stdout(Stdio::piped());
+        more(&mut command);
+        let mut process = command.spawn().expect("the server starts");
         let mut banner = String::new();
         let stdout = process.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut banner).expect("a banner");
         let banner: Value = serde_json::from_str(&banner).expect("the banner is JSON");
-        Self { process, url: banner["api"].as_str().expect("an address").to_owned(), _data: data }
+        Self { process, url: banner["api"].as_str().expect("an address").to_owned(), banner, _data: data }
     }
 
     /// Runs one command against this server.
@@ -84,6 +92,10 @@ impl Files {
         Self(tempfile::tempdir().expect("a folder"))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.path().join(name);
         std::fs::write(&path, text).expect("written");
@@ -116,7 +128,12 @@ impl Answer {
 
 /// Runs one command that needs no server.
 pub(crate) fn offline(words: &[&str]) -> Answer {
-    Answer(lockgate().args(words).output().expect("runs"))
+    offline_with(&[], words)
+}
+
+/// Like `offline`, with these variables.
+pub(crate) fn offline_with(variables: &[(&str, &str)], words: &[&str]) -> Answer {
+    Answer(lockgate().envs(variables.iter().copied()).args(words).output().expect("runs"))
 }
 
 /// The binary, free of what the environment of the tests may say.

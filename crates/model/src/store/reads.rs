@@ -181,7 +181,7 @@ fn wanted(query: &JobQuery, job: &Job) -> bool {
         && query.topic.as_ref().is_none_or(|topic| *topic == request.topic)
         && query.state.is_none_or(|state| state == job.state())
         && query.parent.as_ref().is_none_or(|parent| request.child_of.as_ref().is_some_and(|of| of.parent == *parent))
-        && has_labels(&request.labels, &query.labels)
+        && query.fits(job)
 }
 
 pub(super) fn without_payload(job: &Job) -> Job {

@@ -198,11 +198,24 @@ pub struct JobQuery {
     pub tenant: Option<TenantId>,
     pub topic: Option<Topic>,
     pub state: Option<JobState>,
+    /// Of the client, or of the platform (`safety_bypassed`).
     pub labels: BTreeMap<String, String>,
     /// Only children of this job, of any of its lives.
     pub parent: Option<JobId>,
+    pub trace_id: Option<Arc<str>>,
     pub cursor: Option<Cursor>,
     pub limit: usize,
+}
+
+impl JobQuery {
+    /// Whether a job has what no column of its row says: each wanted label, the client's own or one that the platform set, and the
+    /// trace.
+    pub fn fits(&self, job: &Job) -> bool {
+        let labels = &job.request.labels;
+        let labelled =
+            |(name, value): (&String, &String)| labels.get(name) == Some(value) || job.life.has_platform_label(name, value);
+        self.labels.iter().all(labelled) && self.trace_id.as_ref().is_none_or(|id| job.request.trace_id.as_ref() == Some(id))
+    }
 }
 
 #[derive(Clone, Debug, Default)]

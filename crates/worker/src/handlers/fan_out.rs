@@ -25,6 +25,19 @@ struct FanOutInput {
     timeout_ms: Option<u64>,
     #[serde(default)]
     on_timeout: OnTimeout,
+    /// What becomes of the job itself if one of them did not succeed.
+    #[serde(default)]
+    on_child_failure: OnChildFailure,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OnChildFailure {
+    /// It succeeds, and its result says which ones failed.
+    #[default]
+    Report,
+    /// It fails for good.
+    Fail,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -43,6 +56,15 @@ pub(super) struct FanOutOutput {
     children: Vec<ChildReport>,
 }
 
+impl FanOutOutput {
+    /// What to say of a job that fails with its children.
+    fn first_failure(&self) -> Option<String> {
+        let first = self.children.iter().find(|child| child.error.is_some() || child.state != "SUCCEEDED")?;
+        let (total, why) = (self.children.len(), first.error.as_deref().unwrap_or("no reason is known"));
+        Some(format!("{} of {total} children did not succeed; {} {}: {why}", self.failed, first.key, first.state))
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct ChildReport {
     key: String,
@@ -56,7 +78,11 @@ struct ChildReport {
 pub(super) async fn run(context: &Context, payload: &Payload) -> Result<FanOutOutput, JobError> {
     let input: FanOutInput = payload.json()?;
     if context.gathered().is_some() {
-        return Ok(told(context.children().await?));
+        let told = told(context.children().await?);
+        return match told.first_failure().filter(|_| input.on_child_failure == OnChildFailure::Fail) {
+            Some(error) => Err(JobError::fatal(error)),
+            None => Ok(told),
+        };
     }
     let child = |(n, item): (usize, &Value)| {
         let child = Child::new(format!("item-{n}"), input.topic.as_str()).payload(item);

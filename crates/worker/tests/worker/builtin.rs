@@ -36,8 +36,12 @@ async fn fan_out_submits_a_child_for_each_item_and_tells_what_became_of_them() {
     let (mut stream, _running, _edge) = builtin(false).await;
     let payload = r#"{"topic": "t", "items": [1, 2], "timeout_ms": 50, "on_timeout": "review"}"#;
     let again = Assignment { gathered: 1, ..job("again", "job.fan_out", payload) };
-    stream.assign([job("first", "job.fan_out", payload), again, job("bad", "job.fan_out", r#"{"topic": "t"}"#)]);
-    let ends = stream.results(3).await;
+    let strict = r#"{"topic": "t", "items": [1, 2], "on_child_failure": "fail"}"#;
+    let strict = Assignment { gathered: 1, ..job("strict", "job.fan_out", strict) };
+    stream.assign([job("first", "job.fan_out", payload), again, strict, job("bad", "job.fan_out", r#"{"topic": "t"}"#)]);
+    let ends = stream.results(4).await;
+    let failed = "1 of 2 children did not succeed; b FAILED: no reason is known";
+    assert!(matches!(&ends["strict"], Outcome::FailedFatal(told) if told.error == failed), "{ends:?}");
     let waits = |wait: &AwaitChildren| wait.timeout_ms == Some(50) && wait.on_timeout == "review";
     assert!(matches!(&ends["first"], Outcome::AwaitChildren(wait) if waits(wait)), "{ends:?}");
     let told =

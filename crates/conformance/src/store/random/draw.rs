@@ -158,7 +158,7 @@ fn output_step(dice: &mut Dice) -> OutputStep {
 fn outcome(dice: &mut Dice) -> Outcome {
     match dice.roll(11) {
         0..=3 => Outcome::Succeeded { result: Json::trusted("[1]") },
-        4 => Outcome::FailedRetryable { error: "again".into(), retry_after: None },
+        4 => Outcome::FailedRetryable { error: "again".into(), code: None, retry_after: None },
         5 => Outcome::FailedFatal { error: "broken".into() },
         6 => Outcome::Snooze { delay: Duration::from_millis(dice.roll(100)) },
         7 => Outcome::TimedOut,

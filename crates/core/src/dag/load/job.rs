@@ -12,6 +12,7 @@ use crate::ids::{JobId, Topic};
 use crate::lane::Priority;
 use crate::limits::{ATTEMPTS_MAX, SPAN_MS_MAX};
 use crate::request::{ApprovalGate, Caller, JobRequest, Json, NewJob};
+use crate::retry::read::{RETRY_OF_JOB, settings as read_settings};
 use crate::verdict::ApprovalTerms;
 
 const APPROVERS_MAX: u32 = 100;
@@ -32,6 +33,7 @@ pub(super) fn template(fields: Fields<'_>, found: &mut TemplateUses, report: &mu
     let concurrency_key = key.map(|node| Template::read(node, "concurrency_key", found));
     let gate = fields.get("approval").map(|node| gate(node, false, report));
     let constant = concurrency_key.as_ref().map(constant_text);
+    let retry = fields.get("retry").and_then(|node| read_settings(node, &RETRY_OF_JOB, report)).unwrap_or_default();
     let new =
         NewJob { requires: requires.clone(), risk_tags: risk_tags.clone(), concurrency_key: constant, ..common.as_job() };
     check(new, fields, report);
@@ -40,6 +42,7 @@ pub(super) fn template(fields: Fields<'_>, found: &mut TemplateUses, report: &mu
         payload: common.payload,
         priority,
         max_attempts: common.max_attempts,
+        retry,
         timeout_ms: common.timeout_ms,
         labels: common.labels,
         env: common.env,

@@ -132,6 +132,7 @@ fn filled_job(template: &JobTemplate, scope: &ExpressionScope<'_>) -> Result<(Ne
         labels: texts("labels", &template.labels, scope)?,
         env: texts("env", &template.env, scope)?,
         max_attempts: template.max_attempts,
+        retry: template.retry.clone(),
         timeout_ms: template.timeout_ms,
         requires: template.requires.clone(),
         capability: template.capability.clone(),

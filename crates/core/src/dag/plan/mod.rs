@@ -208,11 +208,14 @@ pub struct Start {
     pub parent: Option<RunParent>,
     /// Nothing that was done before stands for what its nodes are to do.
     pub fresh: bool,
+    /// How long it may take if its DAG does not say.
+    pub timeout: Option<Duration>,
 }
 
 /// A new run with everything started that may start.
 pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (RunPlanner, RunTransition) {
-    let Start { id, of, params, parent, fresh } = start;
+    let Start { id, of, params, parent, fresh, timeout } = start;
+    let timeout = timeout.filter(|_| dag.timeout_ms.is_none());
     let head = RunHead {
         id,
         version: 0,
@@ -225,7 +228,8 @@ pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (
         state: RunState::Running,
         began_at: now,
         ended_at: None,
-        deadline_at: dag.timeout_ms.map(|ms| now + Duration::from_millis(ms)),
+        deadline_at: dag.timeout_ms.map(Duration::from_millis).or(timeout).map(|span| now + span),
+        timeout_ms: timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
         wakes_at: None,
         paused: false,
         failure: None,

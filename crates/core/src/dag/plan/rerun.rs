@@ -30,7 +30,8 @@ impl RunStep<'_> {
     }
 
     fn reopen(&mut self, given: Map<String, Value>, fresh: bool) {
-        let deadline_at = self.live.dag.timeout_ms.map(|ms| self.now + Duration::from_millis(ms));
+        let deadline_at =
+            self.live.dag.timeout_ms.or(self.live.run.head.timeout_ms).map(|ms| self.now + Duration::from_millis(ms));
         if let (Value::Object(params), false) = (Arc::make_mut(&mut self.live.params), given.is_empty()) {
             params.extend(given);
         }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::lane::Priority;
-use crate::request::{FieldError, Json, NewJob, refusals};
+use crate::request::{FieldError, JobBudget, Json, NewJob, refusals};
 
 /// It lies in two rows for as long as its workflow is remembered.
 const BYTES_MAX: usize = 64 * 1024;
@@ -22,17 +22,12 @@ pub struct SagaCompensation {
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
-    pub budget: Budget,
+    pub budget: JobBudget,
+    /// Instead of one that is made from what is undone.
+    pub idempotency_key: Option<String>,
     /// Undo the job also if it failed: it may have done half of its work.
     #[serde(default)]
     pub undo_on_failure: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    pub max_attempts: Option<u32>,
-    pub timeout_ms: Option<u64>,
 }
 
 impl SagaCompensation {
@@ -60,12 +55,14 @@ impl SagaCompensation {
             env: self.env.clone(),
             max_attempts: self.budget.max_attempts,
             timeout_ms: self.budget.timeout_ms,
+            deadline_ms: self.budget.deadline_ms,
+            idempotency_key: self.idempotency_key.clone(),
             ..NewJob::default()
         }
     }
 }
 
 fn prefixed(error: FieldError) -> FieldError {
-    let within = if matches!(&*error.field, "max_attempts" | "timeout_ms") { "budget." } else { "" };
+    let within = if matches!(&*error.field, "max_attempts" | "timeout_ms" | "deadline_ms") { "budget." } else { "" };
     FieldError { field: format!("compensation.{within}{}", error.field), ..error }
 }

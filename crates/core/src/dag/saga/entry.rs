@@ -33,6 +33,11 @@ pub struct SagaEntry {
     env: BTreeMap<String, String>,
     max_attempts: Option<u32>,
     timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline_ms: Option<u64>,
+    /// Chosen by the job's client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<String>,
     capability: Option<String>,
     #[serde(default)]
     risk_tags: BTreeSet<String>,
@@ -68,6 +73,8 @@ impl SagaEntry {
             env: merged(request.env.iter(), new.env),
             max_attempts: new.max_attempts,
             timeout_ms: new.timeout_ms,
+            deadline_ms: new.deadline_ms,
+            idempotency_key: new.idempotency_key,
             capability: request.capability.as_deref().map(str::to_owned),
             risk_tags: request.risk_tags.iter().map(ToString::to_string).collect(),
             actor: request.actor.clone(),
@@ -96,7 +103,7 @@ impl SagaEntry {
     fn request(self, id: &JobId, key: &str, which: Which<'_>) -> Result<JobRequest, Failure> {
         let (mut labels, mut env) = (self.labels, self.env);
         saga_marks(which.workflow, &mut labels, &mut env);
-        env.insert(KEY.to_owned(), key.to_owned());
+        env.insert(KEY.to_owned(), self.idempotency_key.unwrap_or_else(|| key.to_owned()));
         let caller = Caller::of_kind(which.tenant.clone(), self.actor, self.actor_type);
         let caller = Caller { verified: which.verified, ..caller };
         let new = NewJob {
@@ -105,6 +112,7 @@ impl SagaEntry {
             priority: Some(Priority::Critical),
             max_attempts: self.max_attempts,
             timeout_ms: self.timeout_ms,
+            deadline_ms: self.deadline_ms,
             capability: self.capability,
             risk_tags: self.risk_tags,
             trace_id: self.trace_id,

@@ -88,6 +88,7 @@ impl Saga {
                 began_at: now,
                 ended_at: None,
                 deadline_at: None,
+                timeout_ms: None,
                 wakes_at: None,
                 paused: false,
                 failure: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::dag::{Dag, JobTemplate, Join, Node, NodeKey, NodeWork, OnFail, Run, Template};
 use crate::ids::Topic;
+use crate::retry::RetrySettings;
 
 /// A node for each job, named after it. Those whose rows are not at hand have no name.
 pub fn outline(run: &Run) -> Dag {
@@ -31,6 +32,7 @@ fn node(name: Arc<str>) -> Node {
         payload: Template::constant(serde_json::Value::Null),
         priority: None,
         max_attempts: None,
+        retry: RetrySettings::default(),
         timeout_ms: None,
         labels: BTreeMap::new(),
         env: BTreeMap::new(),

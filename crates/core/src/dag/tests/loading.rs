@@ -20,6 +20,7 @@ nodes:
     payload: {item: "${item}", from: "${nodes.ask.output.who}"}
     priority: high
     max_attempts: 4
+    retry: {base: 5s, factor: 1.5, losses: 0}
     timeout: 30s
     labels: {table: "t-${item}", fixed: x}
     env: {N: "${index}"}
@@ -59,6 +60,7 @@ fn every_key_gets_where_it_belongs() {
     let NodeWork::Job(job) = &node.work else { panic!("a job") };
     assert_eq!((job.topic.as_str(), job.priority), ("job.echo", Some(Priority::High)));
     assert_eq!((job.max_attempts, job.timeout_ms), (Some(4), Some(30_000)));
+    assert_eq!((job.retry.base_ms, job.retry.factor_percent, job.retry.losses), (Some(5_000), Some(150), Some(0)));
     assert_eq!((job.requires.len(), job.capability.as_deref(), job.risk_tags.len()), (1, Some("db.write"), 2));
     let gate = job.gate.as_ref().unwrap();
     assert_eq!((&*gate.reason, gate.only, gate.terms.approvers), ("Really?", false, 1));

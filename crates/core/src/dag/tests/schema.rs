@@ -8,6 +8,7 @@ use super::*;
 use crate::config::schema_check::{same_keys, strings, words};
 use crate::lane::Priority;
 use crate::limits::{ATTEMPTS_MAX, SPAN_MS_MAX};
+use crate::retry::read::RETRY_OF_JOB;
 
 fn schema() -> Value {
     serde_json::from_str(SCHEMA).unwrap()
@@ -22,6 +23,7 @@ fn schema_and_loader_accept_the_same_keys() {
         ("/$defs/memoise", &keys::MEMOISE),
         ("/$defs/approval", &keys::APPROVAL),
         ("/$defs/compensation", &keys::COMPENSATION),
+        ("/$defs/retry", &RETRY_OF_JOB),
     ];
     same_keys(SCHEMA, &sections);
 }

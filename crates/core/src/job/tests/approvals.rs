@@ -115,11 +115,11 @@ fn retries_of_an_approved_job_need_no_new_approval_until_it_is_too_old() {
     let mut story = asked(ApprovalTerms { valid_for_ms: Some(60_000), ..ApprovalTerms::default() });
     approve(&mut story, "bob").unwrap();
     story.dispatch();
-    story.report(Outcome::FailedRetryable { error: "again".into(), retry_after: None });
+    story.report(Outcome::FailedRetryable { error: "again".into(), code: None, retry_after: None });
     assert_eq!(story.state(), JobState::Scheduled);
     story.dispatch();
     story.advance(120_000);
-    story.report(Outcome::FailedRetryable { error: "again".into(), retry_after: None });
+    story.report(Outcome::FailedRetryable { error: "again".into(), code: None, retry_after: None });
     assert_eq!(story.state(), JobState::ApprovalRequired, "asked again");
 }
 

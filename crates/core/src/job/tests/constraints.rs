@@ -30,7 +30,7 @@ fn max_runtime_lowers_the_timeout_and_never_raises_it() {
 #[test]
 fn max_retries_caps_the_attempts() {
     let mut story = story(Constraints { max_retries: Some(1), ..Constraints::default() });
-    let failed = || Outcome::FailedRetryable { error: "no".into(), retry_after: None };
+    let failed = || Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: None };
     story.dispatch();
     story.report(failed());
     assert_eq!(story.state(), JobState::Scheduled);

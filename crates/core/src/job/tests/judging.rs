@@ -97,7 +97,7 @@ fn a_retry_that_is_judged_early_keeps_its_backoff() {
     let mut story = Story::running();
     story.judgement = Judgement::UNASKED;
     let retry_after = Some(Duration::from_secs(60));
-    story.report(Outcome::FailedRetryable { error: "later".into(), retry_after });
+    story.report(Outcome::FailedRetryable { error: "later".into(), code: None, retry_after });
     let due_at = story.job.life.due_at;
     story.judgement = allow();
     story.apply(Input::Judged).unwrap();

@@ -13,6 +13,7 @@ mod memos;
 mod outputs;
 mod placing;
 mod results;
+mod retries;
 mod stamps;
 
 use std::sync::Arc;
@@ -172,7 +173,7 @@ pub(super) fn succeeded() -> Outcome {
 }
 
 pub(super) fn failed() -> Outcome {
-    Outcome::FailedRetryable { error: "it broke".into(), retry_after: None }
+    Outcome::FailedRetryable { error: "it broke".into(), code: None, retry_after: None }
 }
 
 pub(super) fn stop(token: AttemptToken) -> Effect {

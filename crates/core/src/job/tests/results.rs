@@ -49,7 +49,7 @@ fn a_worker_may_name_its_own_delay_within_reason() {
         [(Duration::from_secs(7), Duration::from_secs(7)), (Duration::ZERO, Duration::from_millis(1)), (Duration::MAX, year)]
     {
         let mut story = Story::running();
-        story.report(Outcome::FailedRetryable { error: "busy".into(), retry_after: Some(asked) });
+        story.report(Outcome::FailedRetryable { error: "busy".into(), code: None, retry_after: Some(asked) });
         assert_eq!(story.job.life.due_at, story.now + kept);
         let mut story = Story::running();
         story.report(Outcome::Snooze { delay: asked });

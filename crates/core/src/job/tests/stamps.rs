@@ -37,7 +37,9 @@ fn a_retry_keeps_what_is_left_of_its_delay_and_the_deadline_stays() {
     story.start();
     story.now = START + HOUR;
     let again = Some(Duration::from_secs(20));
-    story.apply(report(story.token(), Outcome::FailedRetryable { error: "no".into(), retry_after: again })).unwrap();
+    story
+        .apply(report(story.token(), Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: again }))
+        .unwrap();
     let changed_at = story.now;
     story.now = START + Duration::from_secs(5);
     story.apply(restamped(changed_at, story.now)).unwrap();

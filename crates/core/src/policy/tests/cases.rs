@@ -78,3 +78,27 @@ fn a_diff_tells_the_jobs_that_would_be_judged_otherwise() {
     assert_eq!(changes[0].job_id.as_str(), "pay-50");
     assert_eq!((changes[0].old.decision, changes[0].new.decision), (Decision::Deny, Decision::Allow));
 }
+
+#[test]
+fn a_label_may_be_empty_in_rules_and_cases_as_in_a_submit() {
+    let policy = load(
+        "version: 1\ndefault: {decision: allow}\nrules:\n  - {id: r, match: {labels: {owner: ''}}, decision: deny, reason: no owner}\n",
+    );
+    let text = "cases:
+  - {name: none, request: {topic: a, labels: {owner: ''}}, expect: {decision: deny, rule: r}}
+  - {name: some, request: {topic: a, labels: {owner: ann}}, expect: {decision: allow}}
+";
+    let outcomes = run_cases(&policy, &load_cases("cases.yaml", text).unwrap());
+    assert!(outcomes.iter().all(CaseOutcome::passed));
+    let unsaid = "cases:\n  - {name: unsaid, request: {topic: a, labels: {owner: }}, expect: {decision: deny}}\n";
+    assert_eq!(
+        shown(&load_cases("cases.yaml", unsaid).unwrap_err()),
+        ["cases.yaml:2: label \"owner\" must be text; put it in quotes: \"~\""]
+    );
+}
+
+#[test]
+fn the_example_beside_the_pools_loads() {
+    let policy = load(include_str!("../../../../../examples/config/safety.yaml"));
+    assert_eq!(policy.input().mode, FailMode::Closed);
+}

@@ -3,7 +3,7 @@
 use super::super::keys;
 use super::*;
 
-const EXAMPLE: &str = include_str!("../../../../../config/pools.yaml");
+const EXAMPLE: &str = include_str!("../../../../../examples/config/pools.yaml");
 
 #[test]
 fn the_example_maps_every_topic_of_the_requirement_documents() {

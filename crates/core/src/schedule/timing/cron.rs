@@ -7,6 +7,8 @@
 //! - An expression that means every hour goes on through both: it is kept whenever the clock shows such a time, be it for
 //!   the second time, and not at times that the clock does not show.
 
+use std::borrow::Cow;
+
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
@@ -25,6 +27,21 @@ pub(super) struct CronTimes {
     every_hour: bool,
 }
 
+/// The parser has no `@midnight`, and counts Sunday as 7 only by itself: not in `7L`, the last one of a month, nor in `7#2`.
+fn known_to_the_parser(text: &str) -> Cow<'_, str> {
+    if text.trim().eq_ignore_ascii_case("@midnight") {
+        return Cow::Borrowed("@daily");
+    }
+    let Some((others, weekdays)) = text.trim_end().rsplit_once(char::is_whitespace) else { return Cow::Borrowed(text) };
+    let sunday =
+        |day: &str| day.strip_prefix('7').filter(|rest| rest.starts_with(['L', 'l', '#'])).map(|rest| format!("0{rest}"));
+    if !weekdays.split(',').any(|day| sunday(day).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    let weekdays: Vec<String> = weekdays.split(',').map(|day| sunday(day).unwrap_or_else(|| day.to_owned())).collect();
+    Cow::Owned(format!("{others} {}", weekdays.join(",")))
+}
+
 impl CronTimes {
     pub(super) fn parse(text: &str, zone: TimeZone) -> Result<Self, String> {
         let nickname = text.trim().starts_with('@');
@@ -32,7 +49,7 @@ impl CronTimes {
             return Err(format!("{text:?} is no cron expression; the names are {}", NICKNAMES.join(", ")));
         }
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-        let cron = parser.parse(text).map_err(|error| {
+        let cron = parser.parse(&known_to_the_parser(text)).map_err(|error| {
             format!("{text:?} is no cron expression; it has minute, hour, day, month and weekday, and may have seconds before them: {error}")
         })?;
         let every_hour = cron.pattern.hours.values().len() == 24;

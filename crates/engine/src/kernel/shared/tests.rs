@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use lockgate_core::breaker::{BreakerSettings, Ticket};
 use lockgate_core::rate::{Rate, RateGrant};
 use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::retry::RetrySettings;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::verdict::{Decision, Judgement};
 use lockgate_memory::MemoryCounters;
@@ -122,6 +123,7 @@ fn job(topic: &str, id: &str) -> Arc<JobRequest> {
         idempotency_key: None,
         concurrency_key: None,
         max_attempts: None,
+        retry: RetrySettings::default(),
         timeout_ms: None,
         not_before: None,
         deadline_ms: None,

@@ -126,7 +126,18 @@ pub(in crate::commands) async fn launch(
         command.env_remove(variable);
     }
     let mut child = command
-        .args(["--json", "serve", "--no-worker", "--log", "error", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
+        .args([
+            "--json",
+            "serve",
+            "--no-config",
+            "--no-worker",
+            "--log",
+            "error",
+            "--listen",
+            "127.0.0.1:0",
+            "--metrics",
+            "127.0.0.1:0",
+        ])
         .arg("--data")
         .arg(folder)
         .args(args)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lockgate_core::config::ConfigError;
+use lockgate_core::config::{ConfigError, ERRORS_MAX};
 use lockgate_core::policy::Policy;
 use lockgate_core::pools::Pools;
 use lockgate_core::quotas::Quotas;
@@ -76,7 +76,12 @@ pub(in crate::commands) fn tell(errors: &[ConfigError], further: Option<&str>, o
     }
     errors.iter().for_each(|error| eprintln!("{error}"));
     let file = errors.first().map(|error| error.file.to_string()).unwrap_or_default();
-    let faults = if errors.len() == 1 { "1 fault".to_owned() } else { format!("{} faults", errors.len()) };
+    let faults = match errors.len() {
+        1 => "1 fault".to_owned(),
+        // The last one says how many are left out.
+        many if many > ERRORS_MAX => format!("more than {ERRORS_MAX} faults"),
+        few => format!("{few} faults"),
+    };
     let further = further.map(|text| format!("; {text}")).unwrap_or_default();
     out.remark(&format!("{faults} in {file}{further}"));
     Ok(Exit::Error)

@@ -27,6 +27,9 @@ struct Banner<'a> {
     safety_kernel: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pools: Option<&'a str>,
+    /// Files of the folder config that count although no option names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    config_files: Vec<String>,
     worker_slots: u32,
     /// Where the administrator's key is, if this is the first start that asks for one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +52,7 @@ pub(super) fn show(serve: &Serve, server: &RunningServer, out: Output) -> Result
         },
         safety_kernel: kernel,
         pools: server.pools.as_ref().map(|active| &*active.id),
+        config_files: server.found.iter().map(|path| path.display().to_string()).collect(),
         worker_slots: slots,
         admin_key_file: admin_key_file.clone(),
     };
@@ -75,6 +79,11 @@ pub(super) fn show(serve: &Serve, server: &RunningServer, out: Output) -> Result
         ("Data", Some(started.data)),
         ("Policy", Some(policy)),
         ("Pools", pools),
+        (
+            "Files",
+            (!started.config_files.is_empty())
+                .then(|| started.config_files.join(", ") + "  (found; --no-config leaves them out)"),
+        ),
         ("Worker", Some(worker)),
         ("Access", serve.identity.auth.then(|| "for those with a credential".to_owned())),
         ("Admin", server.admin.as_ref().map(|made| made.key.reveal() + "  (shown this once)")),

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use lockgate_core::breaker::BreakerSettings;
-use lockgate_core::policy::{FailMode, OutputGate};
+use lockgate_core::policy::{FailMode, InputPolicy, OutputGate};
 use lockgate_core::scan::FindingKey;
+use lockgate_core::time;
 use lockgate_engine::LocalKernel;
 use lockgate_kernel::{CallOptions, ChannelTls, KernelAddress, RemoteKernel, Secret};
 use lockgate_ports::{Clock, Counters, Kernel};
@@ -28,13 +31,20 @@ pub(crate) struct GovernanceArgs {
         long = "fail-mode",
         env = "POLICY_CHECK_FAIL_MODE",
         hide_env_values = true,
+        ignore_case = true,
         value_name = "MODE",
         help_heading = "Governance"
     )]
     fail_mode: Option<FailModeArg>,
 
+    /// When fail mode open closes by itself, like 2030-01-31T08:00:00Z
+    #[arg(long, env = "POLICY_CHECK_FAIL_OPEN_UNTIL", hide_env_values = true, value_parser = args::timestamp, value_name = "TIME",
+        help_heading = "Governance")]
+    fail_open_until: Option<Timestamp>,
+
     /// Whether results are checked; unless given, as soon as the policy has output rules
-    #[arg(long, env = "OUTPUT_POLICY_ENABLED", hide_env_values = true, value_name = "BOOL", help_heading = "Governance")]
+    #[arg(long, env = "OUTPUT_POLICY_ENABLED", hide_env_values = true, value_parser = BoolishValueParser::new(), value_name = "BOOL",
+        help_heading = "Governance")]
     output_policy: Option<bool>,
 
     /// Address of a safety kernel elsewhere that judges instead of this process: host:port
@@ -85,6 +95,10 @@ pub(crate) struct GovernanceArgs {
     safety_kernel_insecure: bool,
 }
 
+fn moment(at: Timestamp) -> time::Timestamp {
+    time::Timestamp::from_millis(at.as_millisecond())
+}
+
 fn secret(text: &str) -> Result<Secret, String> {
     if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(Secret(text.to_owned())) }
 }
@@ -96,11 +110,21 @@ enum FailModeArg {
 }
 
 impl GovernanceArgs {
-    pub(super) fn fail_mode(&self) -> Option<FailMode> {
+    /// What the operator says; absent, the policy does.
+    pub(super) fn fail_mode(&self) -> Option<InputPolicy> {
         self.fail_mode.map(|mode| match mode {
-            FailModeArg::Closed => FailMode::Closed,
-            FailModeArg::Open => FailMode::Open,
+            FailModeArg::Closed => InputPolicy::CLOSED,
+            FailModeArg::Open => InputPolicy { mode: FailMode::Open, until: self.fail_open_until.map(moment) },
         })
+    }
+
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        if self.fail_open_until.is_some() && !matches!(self.fail_mode, Some(FailModeArg::Open)) {
+            let text =
+                "--fail-open-until (POLICY_CHECK_FAIL_OPEN_UNTIL) needs --fail-mode open (POLICY_CHECK_FAIL_MODE=open)";
+            return Err(CliError::Usage(text.to_owned()));
+        }
+        Ok(())
     }
 
     fn files(&self) -> TlsPaths {

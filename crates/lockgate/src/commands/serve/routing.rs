@@ -17,4 +17,10 @@ pub(crate) struct RoutingArgs {
     /// Quotas file: put in force at the start and whenever it changes
     #[arg(long, env = "QUOTA_CONFIG_PATH", hide_env_values = true, value_name = "FILE", help_heading = "Routing")]
     pub(super) quotas: Option<PathBuf>,
+
+    /// Take no file from the folder config. Without this, config/pools.yaml, config/timeouts.yaml and config/safety.yaml (a policy)
+    /// count where they exist and no option names another
+    #[arg(long, env = "LOCKGATE_NO_CONFIG", hide_env_values = true, value_parser = clap::builder::FalseyValueParser::new(),
+        help_heading = "Routing")]
+    pub(super) no_config: bool,
 }

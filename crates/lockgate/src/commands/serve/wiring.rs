@@ -1,6 +1,7 @@
 //! Puts the parts together and takes them apart again.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lockgate_core::access::ApiKey;
@@ -15,7 +16,8 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
-use super::files::{ConfigFile, POLICY, POOLS, QUOTAS, TIMEOUTS};
+use super::defaults::NamedFile;
+use super::files::ConfigFile;
 use super::parts::{
     StoppableTask, api_part, built_in, clock_part, ended, engine_part, followed, letters_part, metrics_part, spans_part,
 };
@@ -36,6 +38,8 @@ pub(super) struct RunningServer {
     pub(super) policy: Option<Active>,
     /// The pools file in force at the start, whoever brought it; none ever was if absent.
     pub(super) pools: Option<Active>,
+    /// Files that no option names and that count because they are where they usually are.
+    pub(super) found: Vec<PathBuf>,
     /// The administrator's key, if this is the first start that asks for one.
     pub(super) admin: Option<MadeKey>,
     pub(super) roles: RoleSet,
@@ -97,8 +101,7 @@ impl RunningServer {
         let kept = KeptClock::open(&serve.data, serve.clock_settle);
         let clock: Arc<dyn Clock> = kept.clock.clone();
         let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
-        let mut registry = Registry::default();
-        let connections = ConnectionMetrics::default();
+        let (mut registry, connections) = (Registry::default(), ConnectionMetrics::default());
         connections.register(&mut registry);
         let ground = serve.ground(&clock, &entropy, &mut registry).await?;
         let (api, listen) = bind("--listen", serve.listen).await?;
@@ -127,7 +130,7 @@ impl RunningServer {
         };
         let settings = Settings { roles: roles.engine, exclusive_store: !ground.shared, ..serve.settings() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
-        let files = serve.import(&engine).await?;
+        let (files, found) = serve.import(&engine, serve.config_files(roles, Path::new(""))).await?;
         let [policy, pools] = in_force(&engine).await?;
         // It would be refused, and a server whose jobs run elsewhere must come up whatever its pools are.
         let worker = if serve.has_pool(&engine).await { crew.worker } else { None };
@@ -148,6 +151,7 @@ impl RunningServer {
             metrics,
             policy,
             pools,
+            found,
             admin,
             roles,
             fatal: ground.fatal,
@@ -230,22 +234,17 @@ impl RunningServer {
 impl Serve {
     /// Takes up what the Store has in force, then what the files say. Pools that the policy allows are named by both, so
     /// neither order is better; the policy comes first as it does in a job's life.
-    async fn import(&self, engine: &Engine) -> Result<Vec<ConfigFile>, CliError> {
+    ///
+    /// Beside the files, the places of those that no option names.
+    async fn import(&self, engine: &Engine, named: Vec<NamedFile>) -> Result<(Vec<ConfigFile>, Vec<PathBuf>), CliError> {
         engine.load_policy().await?;
         engine.load_config().await?;
-        let named = [
-            (&POLICY, &self.governance.policy),
-            (&POOLS, &self.routing.pools),
-            (&TIMEOUTS, &self.routing.timeouts),
-            (&QUOTAS, &self.routing.quotas),
-        ];
-        let mut files = Vec::new();
-        for (kind, path) in named {
-            if let Some(path) = path {
-                files.push(ConfigFile::import(kind, path.clone(), engine).await?);
-            }
+        let (mut files, mut found) = (Vec::new(), Vec::new());
+        for NamedFile { kind, path, found: was_found } in named {
+            found.extend(was_found.then(|| path.clone()));
+            files.push(ConfigFile::import(kind, path, engine).await?);
         }
-        Ok(files)
+        Ok((files, found))
     }
 
     /// Whether the pool of the built-in worker is configured.

@@ -52,7 +52,7 @@ fn what_is_not_a_list_or_too_long_fails_with_the_numbers() {
     let of = DagRef { name: "t".into(), version: 1 };
     let params = json!({ "list": vec![0; ITEMS_MAX + 1] });
     let caller = Caller::new("acme", "ann");
-    let start = crate::dag::plan::Start { id: "run-1".into(), of, params, parent: None, fresh: false };
+    let start = crate::dag::plan::Start { id: "run-1".into(), of, params, parent: None, fresh: false, timeout: None };
     let (live, next) = crate::dag::plan::begin(&dag, start, &caller, Timestamp::ZERO);
     let message = &live.run().nodes[&NodeKey::of(0)].failure.as_ref().unwrap().message;
     assert_eq!(&**message, "for_each: the list has 10001 items, at most 10000 are possible");

@@ -25,6 +25,7 @@ use super::super::{Param, ParamKind};
 use super::RunMessage;
 use crate::job::JobState;
 use crate::request::RunRef;
+use crate::retry::RetrySettings;
 use world::World;
 
 /// A job node; `children` and positions are filled in by `dag`.
@@ -34,6 +35,7 @@ fn job(name: &str, needs: &[NodeIx]) -> Node {
         payload: Template::constant(json!({ "node": name })),
         priority: None,
         max_attempts: None,
+        retry: RetrySettings::default(),
         timeout_ms: None,
         labels: BTreeMap::new(),
         env: BTreeMap::new(),

@@ -154,7 +154,8 @@ fn runs_do_not_nest_without_end() {
     let caller = crate::request::Caller::new("acme", "ann");
     let dag = std::sync::Arc::new(dag(vec![sub_dag("sub", &[])]));
     let now = crate::time::Timestamp::ZERO;
-    let start = super::super::Start { id: "run-9".into(), of, params: json!({}), parent: Some(parent), fresh: false };
+    let start =
+        super::super::Start { id: "run-9".into(), of, params: json!({}), parent: Some(parent), fresh: false, timeout: None };
     let (live, next) = super::super::begin(&dag, start, &caller, now);
     assert_eq!(live.run().head.state, RunState::Failed);
     assert!(next.runs.is_empty());

@@ -61,7 +61,8 @@ impl World {
         let now = Timestamp::from_millis(1_000_000);
         let caller = Caller { actor_type: Some("agent".into()), ..Caller::new("acme", "ann") };
         let of = DagRef { name: dag.name.clone(), version: 1 };
-        let start = Start { id: RunId::from("run-1"), of, params: json!({ "size": 1 }), parent: None, fresh: false };
+        let start =
+            Start { id: RunId::from("run-1"), of, params: json!({ "size": 1 }), parent: None, fresh: false, timeout: None };
         let (live, next) = begin(&dag, start, &caller, now);
         let mut head = next.head.clone();
         head.version = 0;

@@ -1,0 +1,76 @@
+//! Which files rule the server: those that options name, else those that lie where the requirement documents have them.
+
+use std::path::{Path, PathBuf};
+
+use super::Serve;
+use super::files::{FileKind, POLICY, POOLS, QUOTAS, TIMEOUTS};
+use super::roles::RoleSet;
+
+/// Below the folder that the server was started in.
+const FOLDER: &str = "config";
+
+/// A file that is to be followed.
+pub(super) struct NamedFile {
+    pub(super) kind: &'static FileKind,
+    pub(super) path: PathBuf,
+    /// No option named it; it was there.
+    pub(super) found: bool,
+}
+
+impl Serve {
+    /// An option wins over a file that is only there. A process that judges for others runs no jobs, and one whose kernel is elsewhere
+    /// has no policy of its own.
+    pub(super) fn config_files(&self, roles: RoleSet, folder: &Path) -> Vec<NamedFile> {
+        let routes = !roles.judges_only();
+        let judges = self.governance.safety_kernel.is_none();
+        [
+            (&POLICY, &self.governance.policy, judges.then_some("safety.yaml")),
+            (&POOLS, &self.routing.pools, routes.then_some("pools.yaml")),
+            (&TIMEOUTS, &self.routing.timeouts, routes.then_some("timeouts.yaml")),
+            (&QUOTAS, &self.routing.quotas, None),
+        ]
+        .into_iter()
+        .filter_map(|(kind, named, usual)| {
+            let found = || {
+                let path = Path::new(FOLDER).join(usual?);
+                let is_there = !self.routing.no_config && folder.join(&path).is_file();
+                is_there.then_some(NamedFile { kind, path, found: true })
+            };
+            let named = named.clone().map(|path| NamedFile { kind, path, found: false });
+            named.or_else(found)
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What counts in a folder with these files, with a `+` before those that were only found.
+    fn counts(there: &[&str], words: &[&str]) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join(FOLDER)).expect("made");
+        for name in there {
+            std::fs::write(folder.path().join(FOLDER).join(name), "").expect("written");
+        }
+        let serve = Serve::typed(words);
+        let files = serve.config_files(serve.roles().expect("good roles"), folder.path());
+        let shown = |file: &NamedFile| format!("{}{}", if file.found { "+" } else { "" }, file.path.display());
+        files.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn files_where_the_requirement_documents_have_them_count_unless_an_option_says_otherwise() {
+        let all = ["pools.yaml", "timeouts.yaml", "safety.yaml", "quotas.yaml"];
+        assert_eq!(counts(&[], &[]), [""; 0]);
+        assert_eq!(counts(&all, &[]), ["+config/safety.yaml", "+config/pools.yaml", "+config/timeouts.yaml"]);
+        assert_eq!(counts(&["pools.yaml"], &["--timeouts", "t.yaml"]), ["+config/pools.yaml", "t.yaml"]);
+        assert_eq!(counts(&all, &["--pools", "p.yaml", "--policy", "s.yaml", "--no-config"]), ["s.yaml", "p.yaml"]);
+        assert_eq!(counts(&all, &["--roles", "kernel"]), ["+config/safety.yaml"]);
+        assert_eq!(
+            counts(&all, &["--safety-kernel", "http://127.0.0.1:1"]),
+            ["+config/pools.yaml", "+config/timeouts.yaml"]
+        );
+    }
+}
