@@ -63,7 +63,7 @@ pub struct WhoAmI {
     pub actor_type: Option<String>,
     /// The tenant that this call was made for.
     pub tenant: String,
-    /// Absent where nobody is asked for a credential.
+    /// Absent where no credential is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
     /// The credential that was shown.
@@ -71,7 +71,7 @@ pub struct WhoAmI {
     pub credential: Option<String>,
 }
 
-/// What somebody shall come in with.
+/// A key to be made: its name, what it may do and how long it lasts.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewKey)]

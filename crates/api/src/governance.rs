@@ -14,7 +14,7 @@ use crate::{ToWire, document, json_bytes, present};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Config {
     pub snapshot: String,
-    /// 0 for the built-in one, which nobody activated.
+    /// 0 for the built-in one, which is never activated.
     pub version: u64,
     pub in_force: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub struct AuditRow {
     pub action: String,
     /// The job, snapshot, pool or worker it happened to.
     pub subject: String,
-    /// Address of whoever acted, as the server saw it: behind a proxy, the proxy's. Absent for what the platform did itself.
+    /// Address of the actor, as the server saw it: behind a proxy, the proxy's. Absent for what the platform did itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     #[schema(value_type = Option<serde_json::Value>)]

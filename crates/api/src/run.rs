@@ -60,7 +60,7 @@ pub struct Run {
     pub version: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<String>,
-    /// The trace that all its jobs are in; absent if nobody follows it.
+    /// The trace that all its jobs are in; absent if no trace context was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
     /// In topological order, each followed by its items. Not in lists; in events only those that changed.
@@ -141,7 +141,7 @@ pub struct StartBody {
     /// A map; by the rule for payloads each name stands once, and numbers keep their value.
     #[schema(value_type = Option<serde_json::Value>)]
     pub params: Option<Box<RawValue>>,
-    /// The same key with the same request is the same run.
+    /// A second start with this key and the same request answers with the first run.
     pub idempotency_key: Option<String>,
     /// Every node does its work, also where what came of the same work before could stand for it.
     #[serde(default)]

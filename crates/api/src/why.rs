@@ -29,7 +29,7 @@ pub struct Why {
     /// Limits that the job must pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitLook>,
-    /// How often placing was tried, if nobody can ever take the job as things are.
+    /// How often placing was tried, if no worker can ever take the job as things are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
     /// Tries after which it is given up.

@@ -27,7 +27,7 @@ pub struct StartRun {
     pub version: Option<u32>,
     /// A JSON map.
     pub params: Value,
-    /// The same key with the same request is the same run.
+    /// A second start with this key and the same request answers with the first run.
     pub idempotency_key: Option<String>,
     /// Nothing that was done before stands for what its nodes are to do.
     pub fresh: bool,
