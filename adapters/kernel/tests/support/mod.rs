@@ -8,6 +8,7 @@ use std::time::Duration;
 use lockgate_core::breaker::BreakerSettings;
 use lockgate_core::policy::OutputGate;
 use lockgate_core::request::{JobRequest, Json};
+use lockgate_core::retry::RetrySettings;
 use lockgate_core::scan::FindingKey;
 use lockgate_core::time::Timestamp;
 use lockgate_kernel::{CallOptions, ChannelTls, KernelAddress, RemoteKernel};
@@ -174,6 +175,7 @@ pub(crate) fn content() -> OutputContent {
         idempotency_key: None,
         concurrency_key: None,
         max_attempts: None,
+        retry: RetrySettings::default(),
         timeout_ms: None,
         not_before: None,
         deadline_ms: None,

@@ -49,6 +49,16 @@ pub(crate) fn job() -> v1::Job {
         child_key: text("first"),
         children: Some(v1::job::Children { total: 5, live: 2, waits_until_ms: Some(at(4)), on_timeout: text("review") }),
         actor_verified: true,
+        retry: Some(v1::RetryPolicy {
+            base_ms: Some(1_000),
+            factor_percent: Some(200),
+            cap_ms: Some(30_000),
+            jitter_percent: Some(50),
+            total_ms: Some(3_600_000),
+            non_retryable: texts(&["declined"]),
+            losses: Some(6),
+        }),
+        losses: 2,
     }
 }
 
