@@ -160,11 +160,10 @@ fn compose_command(compose: &str, key: &str) -> Vec<String> {
 async fn the_services_of_the_compose_file_run_jobs_on_postgresql() {
     let compose = deployed("compose.yaml");
     let ground = Ground::start();
-    let entries = block(&compose, "x-servers: &servers").into_iter().filter_map(|line| line.trim().split_once(": "));
-    let env: Vec<(String, String)> = entries
-        .filter(|(name, _)| !name.starts_with('#'))
-        .map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned()))
-        .collect();
+    let settings = deployed("compose.env");
+    let entries = settings.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='));
+    let env: Vec<(String, String)> = entries.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    assert!(compose.contains("- compose.env\n"), "the services read their settings there");
     let service = |key: &str| {
         Container { words: compose_command(&compose, key), env: env.clone() }
             .with("postgres://lockgate@database:5432/lockgate", &ground.postgres.url())
