@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev migrate api test test-full proto-lint workflow-lint licences verify dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
+.PHONY: help run worker dev migrate api test test-full proto-lint workflow-lint licences verify dist sign-dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ test-full: verify api docs dist ## everything that ends by itself: verify, api, 
 
 dist: ## what users install, into target/dist/out: tarball, Debian package, wheel, npm packages, SBOM, provenance, checksums
 	tools/make-dist
+
+sign-dist: ## sign the checksums of what dist made with LOCKGATE_SIGNING_KEY
+	tools/dist/sign
 
 try-dist: ## install what dist made where nothing else is, start it, run a job; needs root
 	tools/try-dist
