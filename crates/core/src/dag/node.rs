@@ -132,6 +132,16 @@ impl NodeRun {
         self.leaving.iter().filter(|leaving| !leaving.scan).map(|leaving| &leaving.session)
     }
 
+    /// Its job's worker reported a success, and the scan holds the result.
+    pub fn awaits_scan(&self) -> bool {
+        self.leaving.iter().any(|leaving| leaving.scan)
+    }
+
+    /// An operator does not wait for the scan any longer.
+    pub fn forget_scan(&mut self) {
+        self.leaving.retain(|leaving| !leaving.scan);
+    }
+
     /// Nothing is under way in closed sessions. A scan goes on without the session that its result came from.
     pub fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         self.leaving.retain(|leaving| leaving.scan || !closed.contains(&leaving.session));

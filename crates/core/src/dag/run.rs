@@ -136,7 +136,7 @@ impl RunHead {
     /// while it waits for a scan: that has no time.
     pub fn waits_for_workers_of(&self, node: &NodeRun) -> Option<Timestamp> {
         let waits = self.awaits_workers() && !self.state.is_over();
-        node.left_by().filter(|_| waits && node.leaving.iter().all(|leaving| !leaving.scan))
+        node.left_by().filter(|_| waits && !node.awaits_scan())
     }
 
     /// G-4: what the run answers, unless it may hold what was quarantined later.

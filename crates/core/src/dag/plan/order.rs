@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Closing, NodeKey, UndoState};
+use super::super::{Closing, NodeKey, NodeRun, UndoState};
 use super::step::RunStep;
 use super::{OrderRefusal, RunCommand};
 use crate::ids::ActorId;
@@ -48,6 +48,11 @@ impl RunStep<'_> {
     }
 
     fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), OrderRefusal> {
+        // A scanner may never answer. If its result comes all the same, the work is undone then.
+        if self.live.awaits_workers() && self.row(key).is_some_and(NodeRun::awaits_scan) {
+            self.change(key, NodeRun::forget_scan);
+            return Ok(());
+        }
         self.stuck(key)?;
         self.change(key, |row| {
             if let Some(undo) = &mut row.undo {

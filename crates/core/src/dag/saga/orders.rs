@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::step::SagaStep;
 use super::undo::cancelled;
 use crate::dag::plan::{OrderRefusal, RunCommand};
-use crate::dag::{Closing, NodeKey, UndoState};
+use crate::dag::{Closing, NodeKey, NodeRun, UndoState};
 use crate::ids::ActorId;
 
 impl SagaStep<'_> {
@@ -42,6 +42,11 @@ impl SagaStep<'_> {
     }
 
     fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), OrderRefusal> {
+        // A scanner may never answer. If its result comes all the same, the work is undone then.
+        if self.row(key).is_some_and(NodeRun::awaits_scan) {
+            self.change(key, NodeRun::forget_scan);
+            return Ok(());
+        }
         self.give_up_stuck(key).ok_or(OrderRefusal::NotStuck)?;
         self.change(key, |row| {
             if let Some(undo) = &mut row.undo {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::super::{MinSuccess, NodeKey, RunParent, UndoState};
-use super::super::RunMessage;
+use super::super::{RunCommand, RunMessage};
 use super::*;
 use crate::job::{JobState, Leaving, Reason};
 use crate::request::Json;
@@ -287,15 +287,31 @@ fn closed_while_b_is_at_work() -> World {
     world
 }
 
-/// the worker reported a success, the scan holds it, and the worker's session closes before the scan is over.
-#[test]
-fn a_closed_session_does_not_end_the_wait_for_the_scan_of_what_it_reported() {
+/// As [`closed_while_b_is_at_work`], and then the worker reported a success that the scan holds.
+fn closed_while_b_is_scanned() -> World {
     let mut world = closed_while_b_is_at_work();
     let mut told = cancelled_at_work(&world, "b");
     if let RunMessage::Job { leaving, .. } = &mut told {
         leaving[0].scan = true;
     }
     world.hear(&[told]);
+    world
+}
+
+/// A scanner may never answer, and then only an operator can let the rollback go on.
+#[test]
+fn an_operator_ends_the_wait_for_a_scan() {
+    let mut world = closed_while_b_is_scanned();
+    let resolve = || RunCommand::Resolve { key: NodeKey::of(1), actor: "ann".into() };
+    world.order(resolve()).unwrap();
+    assert_eq!((world.undo_state("a"), world.undo_state("b")), (Some(UndoState::Running), None));
+    assert!(world.order(resolve()).is_err(), "nothing of it is stuck");
+}
+
+/// the worker's session closes before the scan is over.
+#[test]
+fn a_closed_session_does_not_end_the_wait_for_the_scan_of_what_it_reported() {
+    let mut world = closed_while_b_is_scanned();
     assert!(world.live.leaving().is_empty(), "no session is waited for");
     let next = world.live.left(&["s1".into()].into(), world.now);
     assert!(next.is_none(), "{next:?}");
