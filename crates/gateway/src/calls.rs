@@ -21,6 +21,10 @@ pub(crate) use timely::{SentLate, Timely};
 pub(crate) const CALLS_MAX: usize = 2_048;
 /// The longest answer is that of a walk over the whole audit trail.
 const LONGEST: Duration = Duration::from_secs(300);
+/// Calls that work at the pace that their caller asks for.
+const PACED: [&str; 2] = ["/lockgate.v1.Scheduler/ReplayDeadLetters", "/v1/dead-letters:replay"];
+/// As many dead letters as one call replays, at one a second.
+const PACED_LONGEST: Duration = Duration::from_secs(100_000);
 /// Calls of `grpc.health.v1.Health` under way at once. They need no credential, so they have places of their own: strangers
 /// must not take those of others, and liveness probes must be answered when it has the most to do.
 const STRANGERS_MAX: usize = 256;
@@ -43,6 +47,8 @@ pub(crate) struct CallLimits {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallKind {
     Call,
+    /// One that its caller may ask to be slow.
+    Paced,
     /// Whether the process lives, over REST: nothing of the request is kept.
     Probe,
     /// A liveness probe over gRPC, where a message is read first.
@@ -112,7 +118,7 @@ impl CallLimits {
         let kind = CallKind::of(request.uri().path());
         let place = self.enter(kind, &request)?;
         let said = said_over_grpc(request.headers()).map_err(|()| CallRefusal::BadTimeoutHeader)?;
-        let within = patience(request.headers(), said).ok_or(CallRefusal::BadTimeoutHeader)?.min(kind.longest());
+        let within = patience(request.headers(), said, kind.longest()).ok_or(CallRefusal::BadTimeoutHeader)?;
         let until = said.and_then(|span| Instant::now().checked_add(span));
         let answered = tokio::time::timeout(within, next(request)).await.map_err(|_| CallRefusal::Late)?;
         // The head of a stream comes at once; the client's time is for all of it.
@@ -128,7 +134,7 @@ impl CallLimits {
 
     fn enter(&self, kind: CallKind, request: &Request<Body>) -> Result<Option<CallPermit>, CallRefusal> {
         let room = match kind {
-            CallKind::Call => &self.room,
+            CallKind::Call | CallKind::Paced => &self.room,
             CallKind::Check => &self.strangers,
             CallKind::Watch => &self.watchers,
             CallKind::Probe => return Ok(None),
@@ -145,6 +151,7 @@ impl CallKind {
             Some("Watch") => Self::Watch,
             Some(_) => Self::Check,
             None if matches!(path, "/healthz" | "/readyz") => Self::Probe,
+            None if PACED.contains(&path) => Self::Paced,
             None => Self::Call,
         }
     }
@@ -153,6 +160,7 @@ impl CallKind {
     const fn longest(self) -> Duration {
         match self {
             Self::Call | Self::Probe => LONGEST,
+            Self::Paced => PACED_LONGEST,
             Self::Check | Self::Watch => STRANGERS_LONGEST,
         }
     }
@@ -165,13 +173,13 @@ fn said_over_grpc(headers: &HeaderMap) -> Result<Option<Duration>, ()> {
 }
 
 /// How long the client waits for the answer to begin. None if it says so in a way that cannot be read.
-fn patience(headers: &HeaderMap, grpc: Option<Duration>) -> Option<Duration> {
+fn patience(headers: &HeaderMap, grpc: Option<Duration>, longest: Duration) -> Option<Duration> {
     let said = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let rest = match said(&TIMEOUT_MS) {
         Some(text) => Some(Duration::from_millis(whole(text)?)),
         None => None,
     };
-    Some(grpc.into_iter().chain(rest).fold(LONGEST, Duration::min))
+    Some(grpc.into_iter().chain(rest).fold(longest, Duration::min))
 }
 
 /// At most eight digits and a unit, as gRPC has it.
@@ -235,6 +243,8 @@ mod tests {
             ("/v1/jobs", "grpc-timeout", "2S", 2_000),
             ("/v1/jobs", "x-lockgate-timeout-ms", "70", 70),
             ("/v1/jobs", "x", "y", 300_000),
+            ("/v1/dead-letters:replay", "x", "y", 100_000_000),
+            ("/lockgate.v1.Scheduler/ReplayDeadLetters", "grpc-timeout", "2S", 2_000),
             ("/grpc.health.v1.Health/Check", "grpc-timeout", "9S", 5_000),
             ("/grpc.health.v1.Health/Watch", "x", "y", 5_000),
         ] {

@@ -82,7 +82,7 @@ pub(super) fn line(job: &view::Job) -> String {
         retry.jitter_percent
     );
     if let Some(total) = retry.total_ms {
-        text += &format!("; none begins after {}", span(total));
+        text += &format!("; none is planned for later than {}", span(total));
     }
     if !retry.non_retryable.is_empty() {
         text += &format!("; not after {}", retry.non_retryable.join(", "));

@@ -1,5 +1,6 @@
 //! Which files rule the server: those that options name, else those that lie where the requirement documents have them.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::Serve;
@@ -33,7 +34,7 @@ impl Serve {
         .filter_map(|(kind, named, usual)| {
             let found = || {
                 let path = Path::new(FOLDER).join(usual?);
-                let is_there = !self.routing.no_config && folder.join(&path).is_file();
+                let is_there = !self.routing.no_config && !is_absent(&folder.join(&path));
                 is_there.then_some(NamedFile { kind, path, found: true })
             };
             let named = named.clone().map(|path| NamedFile { kind, path, found: false });
@@ -41,6 +42,13 @@ impl Serve {
         })
         .collect()
     }
+}
+
+/// What is there and cannot be read stops the start, as a file that an option names does: a policy behind a link into a folder that is
+/// not mounted yet must not be passed over.
+fn is_absent(path: &Path) -> bool {
+    std::fs::symlink_metadata(path)
+        .is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 #[cfg(test)]
@@ -72,5 +80,14 @@ mod tests {
             counts(&all, &["--safety-kernel", "http://127.0.0.1:1"]),
             ["+config/pools.yaml", "+config/timeouts.yaml"]
         );
+    }
+
+    #[test]
+    fn a_file_that_is_there_and_cannot_be_reached_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("safety.yaml");
+        assert!(is_absent(&link) && is_absent(&folder.path().join("none/safety.yaml")));
+        std::os::unix::fs::symlink("not-mounted-yet/safety.yaml", &link).expect("linked");
+        assert!(!is_absent(&link), "its start fails, instead of going on without a policy");
     }
 }

@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a file may configure.
 pub(super) struct FileKind {
-    flag: &'static str,
+    pub(super) flag: &'static str,
     kind: SnapshotKind,
     /// Who puts the file in force, for the records.
     actor: &'static str,
@@ -69,7 +69,7 @@ impl ConfigFile {
             .map_err(|error| CliError::Usage(format!("{} {}: {error}", kind.flag, path.display())))?;
         let snapshot = (kind.load)(&path.display().to_string(), &text).map_err(|errors| faults(kind, &errors))?;
         let file = Self { kind, path, text };
-        if file.last_applied(engine).await?.is_some_and(|last| last == snapshot) {
+        if Self::last_applied(kind, engine).await?.is_some_and(|last| last == snapshot) {
             // What a person put in force since then, an emergency deny say, must survive a restart.
             tracing::info!(file = %file.path.display(), "unchanged since it was last put in force; what is in force stays");
             return Ok(file);
@@ -79,10 +79,16 @@ impl ConfigFile {
         Ok(file)
     }
 
+    /// Whether a file that was only found is passed over: no file was ever in force, and a person chose what is.
+    pub(super) async fn gives_way(kind: &'static FileKind, engine: &Engine) -> Result<bool, CliError> {
+        let chosen = engine.active_config(kind.kind).await?.is_some();
+        Ok(chosen && Self::last_applied(kind, engine).await?.is_none())
+    }
+
     /// The last snapshot that a file brought.
-    async fn last_applied(&self, engine: &Engine) -> Result<Option<Arc<str>>, CliError> {
-        let known = engine.config_snapshots(self.kind.kind).await?;
-        Ok(known.into_iter().find(|row| row.actor.as_str() == self.kind.actor).map(|row| row.id))
+    async fn last_applied(kind: &FileKind, engine: &Engine) -> Result<Option<Arc<str>>, CliError> {
+        let known = engine.config_snapshots(kind.kind).await?;
+        Ok(known.into_iter().find(|row| row.actor.as_str() == kind.actor).map(|row| row.id))
     }
 
     async fn apply(&self, engine: &Engine) -> Result<(), ApiError> {
@@ -194,6 +200,19 @@ mod tests {
         ConfigFile::import(&POOLS, path, &engine).await.expect("read");
         let active = engine.active_config(SnapshotKind::Pools).await.expect("read").expect("in force");
         assert_eq!((active.actor.as_str(), &*active.text), ("ann", POOL_B));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_only_found_does_not_replace_what_a_person_put_in_force() {
+        let (engine, folder) = (engine(), tempfile::tempdir().expect("a folder"));
+        assert!(!ConfigFile::gives_way(&POOLS, &engine).await.expect("read"), "nothing was chosen");
+        let by_hand = ConfigText { file: "by-hand".to_owned(), text: POOL_B.to_owned(), expected: None };
+        engine.activate_config(&Caller::new("default", "ann"), SnapshotKind::Pools, by_hand).await.expect("in force");
+        assert!(ConfigFile::gives_way(&POOLS, &engine).await.expect("read"));
+        let path = folder.path().join("pools.yaml");
+        std::fs::write(&path, POOL_A).expect("written");
+        ConfigFile::import(&POOLS, path, &engine).await.expect("named by an option");
+        assert!(!ConfigFile::gives_way(&POOLS, &engine).await.expect("read"), "files count here");
     }
 
     #[tokio::test]

@@ -241,6 +241,11 @@ impl Serve {
         engine.load_config().await?;
         let (mut files, mut found) = (Vec::new(), Vec::new());
         for NamedFile { kind, path, found: was_found } in named {
+            if was_found && ConfigFile::gives_way(kind, engine).await? {
+                let (file, option) = (path.display(), kind.flag);
+                tracing::warn!(%file, option, "a file was found, but something else was put in force; name it by its option to use it");
+                continue;
+            }
             found.extend(was_found.then(|| path.clone()));
             files.push(ConfigFile::import(kind, path, engine).await?);
         }
