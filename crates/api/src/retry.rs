@@ -26,7 +26,7 @@ pub struct RetryBody {
     /// Up to how many hundredths of a delay are added to it at random.
     #[schema(maximum = 100)]
     jitter_percent: Option<u32>,
-    /// No attempt begins later than this after the submit or a replay.
+    /// No retry is planned for later than this after the submit or a replay.
     #[schema(minimum = 1, maximum = 31622400000_i64)]
     total_ms: Option<u64>,
     /// Codes of failures, of handlers or of the platform (execution_timeout), that are not tried again.
@@ -79,7 +79,7 @@ pub struct RetryPolicy {
     pub cap_ms: u64,
     /// Up to how many hundredths of a delay are added to it at random.
     pub jitter_percent: u32,
-    /// No attempt begins later than this after the submit or the replay; absent without a bound.
+    /// No retry is planned for later than this after the submit or the replay; absent without a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<u64>,
     /// Codes of failures that are not tried again.

@@ -23,7 +23,7 @@ pub struct RetryPolicy {
     pub factor_percent: u32,
     pub cap: Duration,
     pub jitter_percent: u32,
-    /// From the begin of the life on; afterwards no attempt begins.
+    /// From the begin of the life on; no retry is planned for later.
     pub total: Option<Duration>,
     pub non_retryable: BTreeSet<Arc<str>>,
 }

@@ -18,9 +18,9 @@ pub(super) const FACTOR: RangeInclusive<u32> = 100..=1_000;
 pub(super) const JITTER: RangeInclusive<u32> = 0..=100;
 pub(super) const LOSSES: RangeInclusive<u32> = 0..=ATTEMPTS_MAX;
 
-/// Absent fields say nothing.
+/// Absent fields say nothing. Part of stored requests, so a field that only a newer version knows is passed over here; the doors refuse
+/// what they do not know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RetrySettings {
     /// Attempts that may fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ pub struct RetrySettings {
     /// Up to how much of a delay is added to it at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_percent: Option<u32>,
-    /// No attempt begins later than this after the submit or the replay.
+    /// No retry is planned for later than this after the submit or the replay. It may begin later: it can wait for a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<u64>,
     /// Codes of failures, of handlers or of the platform, after which no attempt follows.

@@ -247,8 +247,8 @@ fn next_attempt(spent: &Counters, retry: &RetryPolicy) -> String {
         );
     };
     format!(
-        "The next attempt starts by itself. Failures: {failures} of {}, losses: {losses} of {}; none starts later than {total:?} after \
-         the first.",
+        "The next attempt starts by itself. Failures: {failures} of {}, losses: {losses} of {}; none is planned for later than {total:?} \
+         after the submit or the replay.",
         retry.attempts, retry.losses
     )
 }
@@ -368,7 +368,7 @@ impl Why {
             self.reason = "output_check".to_owned();
             self.summary =
                 format!("{} Its worker finished the work all the same, and the result is being checked.", self.summary);
-            self.next_step = "If its run is rolled back, nothing is undone until the check is done.".into();
+            self.next_step = "If its run is rolled back, nothing is undone until the check is done, or an operator resolves the node: `lockgate dag resolve`.".into();
             return;
         }
         self.next_at = Some(until);
