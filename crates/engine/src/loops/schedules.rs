@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::Lead;
 use crate::Inner;
 use crate::health::{idle, jittered, progress};
+use crate::schedules::ScheduleKey;
 
 /// Schedules turned together: a few commits for all of them, however many come due in one second.
 const SCHEDULES_MAX: usize = 1_000;
@@ -50,16 +51,27 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 impl Inner {
-    /// Turns what was called, and one batch of what is due. How long until the next is due: no time at all if there is more.
+    /// Turns what was called, and one batch of what is due, if this process leads. How long until the next is due: no time at all if
+    /// there is more.
     pub(crate) async fn schedules_once(&self) -> Result<Option<Duration>, StoreError> {
-        let called = self.schedules.take(SCHEDULES_MAX);
         if !self.leads_schedules().await? {
+            // What was called stays called, for the time when this process leads.
             return Ok(None);
         }
+        let called = self.schedules.take(SCHEDULES_MAX);
+        let wait = self.turn_called_and_due(&called).await;
+        if wait.is_err() {
+            // The ends that called them are not told again.
+            self.schedules.put_back(called);
+        }
+        wait
+    }
+
+    async fn turn_called_and_due(&self, called: &[ScheduleKey]) -> Result<Option<Duration>, StoreError> {
         // By the Store's clock, which says what is due: two clocks would disagree about what is to be done.
         let (next, now) = self.store_time().await?;
         if !called.is_empty() {
-            let schedules = self.load_schedules(&called).await?;
+            let schedules = self.load_schedules(called).await?;
             self.settle_schedules(schedules, now).await?;
         }
         let Some(next) = next else { return Ok(None) };

@@ -13,6 +13,8 @@ pub(crate) type ScheduleKey = (TenantId, Arc<str>);
 
 /// Targets that are remembered. The ends of others are found by looking again.
 const TARGETS_MAX: usize = 10_000;
+/// Called schedules that are kept until they are looked at. Others are found by looking again.
+const CALLED_MAX: usize = 10_000;
 
 pub(crate) struct AwaitedTargets {
     /// Schedules are turned here. Elsewhere nobody would ever take what is called.
@@ -87,8 +89,23 @@ impl AwaitedTargets {
         if !self.turns {
             return;
         }
-        self.called.lock().insert(key);
+        self.remember(std::iter::once(key));
         self.bell.notify_one();
+    }
+
+    /// Those that were taken and could not be looked at: the next round takes them again. No bell, for the round that failed is tried
+    /// again with the next tick.
+    pub(crate) fn put_back(&self, taken: Vec<ScheduleKey>) {
+        self.remember(taken);
+    }
+
+    fn remember(&self, keys: impl IntoIterator<Item = ScheduleKey>) {
+        let mut called = self.called.lock();
+        called.extend(keys);
+        // A process that does not lead takes none of them.
+        while called.len() > CALLED_MAX {
+            called.pop_last();
+        }
     }
 
     /// Waits until some schedule is called.

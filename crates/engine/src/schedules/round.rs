@@ -6,7 +6,8 @@ use lockgate_core::schedule::{Schedule, ScheduleNews, SlotOutcome};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Bell, StoreError};
 
-use super::DecidedSchedule;
+use super::awaited::key_of;
+use super::{DecidedSchedule, Unturned};
 use crate::Inner;
 use crate::error::ApiError;
 
@@ -57,13 +58,17 @@ impl Inner {
         let committed = self.commit_turns(decided, now).await?;
         let mut stop = Vec::new();
         for ((schedule, stops), outcome) in next.into_iter().zip(stops).zip(committed) {
-            // Somebody else turned it: whoever loads it next sees what is to be done.
-            if outcome.is_err() {
-                continue;
+            match outcome {
+                Ok(()) => {
+                    self.schedules.watch(&schedule);
+                    stop.push(stops);
+                    turned.push(schedule);
+                }
+                // Another process turned it, perhaps one that calls nobody: what that turn started is to be watched here. One more look.
+                Err(Unturned::Conflict) => self.schedules.call(key_of(&schedule)),
+                // Looked at again at its next time: at once it would not be taken either.
+                Err(Unturned::Refused(_)) => {}
             }
-            self.schedules.watch(&schedule);
-            stop.push(stops);
-            turned.push(schedule);
         }
         self.stop_targets(stop).await;
         Ok(turned)

@@ -91,6 +91,53 @@ async fn runs_of_a_queue_drain_without_waiting_for_ticks() {
     assert!(began.elapsed() < DRAINED_WITHIN, "{WAITING} in {:?}", began.elapsed());
 }
 
+/// One at work and the rest in line.
+async fn in_line(gateway: &Stage, count: usize) {
+    for _ in 0..count {
+        gateway.engine.trigger_schedule(&caller(), "s").await.expect("triggered");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_was_told_while_the_store_was_away_is_looked_at_with_the_next_tick() {
+    let (turning, gateway) = cluster("queue, queue: 2").await;
+    let mut worker = Hand::attach(&gateway.engine, "w", &["job.s"], 1).await;
+    in_line(&gateway, 2).await;
+    let first = worker.take().await;
+    worker.start(&first).await;
+    // After so long, looks without a hint come every fifteen seconds.
+    for _ in 0..100 {
+        pass(Duration::from_secs(2)).await;
+        worker.beat().await;
+    }
+    turning.store.fail_schedules(true);
+    worker.report(&first, Reported::Succeeded { result: Json::null() }).await;
+    pass(Duration::from_millis(100)).await;
+    turning.store.fail_schedules(false);
+    let began = Instant::now();
+    worker.take().await;
+    assert!(began.elapsed() < Duration::from_secs(2), "the second began after {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_gateway_started_between_two_turns_is_watched_too() {
+    let (turning, gateway) = cluster("queue, queue: 3").await;
+    let mut worker = Hand::attach(&gateway.engine, "w", &["job.s"], 1).await;
+    in_line(&gateway, 3).await;
+    let first = worker.take().await;
+    worker.start(&first).await;
+    turning.store.delay_next_turn(Duration::from_millis(100));
+    worker.report(&first, Reported::Succeeded { result: Json::null() }).await;
+    pass(Duration::from_millis(10)).await;
+    // An order takes the turn of what is due before it is refused, and then there is nothing to ring for.
+    gateway.engine.cancel_backfill(&caller(), "s", "none").await.expect_err("there is none");
+    pass(Duration::from_millis(200)).await;
+    work_off(&mut worker).await;
+    let began = Instant::now();
+    worker.take().await;
+    assert!(began.elapsed() < Duration::from_millis(400), "the third began after {:?}", began.elapsed());
+}
+
 /// Triggers come while a backfill is at work, and the worker has room for all of it.
 #[tokio::test(start_paused = true)]
 async fn beside_a_backfill_never_two_of_a_schedule_are_at_work() {

@@ -44,6 +44,8 @@ pub(super) struct InjectedFaults {
     dispatches: Arc<watch::Sender<DispatchFault>>,
     starts_fail: Arc<AtomicBool>,
     births_fail: Arc<Mutex<Option<StoreError>>>,
+    schedules_fail: Arc<AtomicBool>,
+    turn_takes: Arc<Mutex<Duration>>,
     pinned: Arc<Mutex<Option<Pinned>>>,
     kept_back: Arc<Mutex<Option<SnapshotKind>>>,
     hidden: Arc<Mutex<BTreeSet<JobId>>>,
@@ -88,6 +90,16 @@ impl MemoryStore {
     /// Commits of new jobs fail like this from now on, whatever [`check`](lockgate_ports::Upkeep::check) answers.
     pub fn fail_births(&self, error: Option<StoreError>) {
         *self.mood.births_fail.lock() = error;
+    }
+
+    /// Whether schedules that are asked for by name cannot be read from now on, as if the Store were away.
+    pub fn fail_schedules(&self, fail: bool) {
+        self.mood.schedules_fail.store(fail, Ordering::Relaxed);
+    }
+
+    /// The next turn of a schedule waits for so long before it is taken. Others that come meanwhile do not.
+    pub fn delay_next_turn(&self, span: Duration) {
+        *self.mood.turn_takes.lock() = span;
     }
 
     /// Something holds on to an old state from now on.
@@ -222,6 +234,18 @@ impl InjectedFaults {
             DispatchFault::FailFor(session) if to.contains(session) => Err(StoreError::Unavailable("away".to_owned())),
             _ => Ok(()),
         }
+    }
+
+    pub(super) async fn wait_for_turn(&self) {
+        let take = std::mem::take(&mut *self.turn_takes.lock());
+        pass(take).await;
+    }
+
+    pub(super) fn names_schedules(&self) -> Result<(), StoreError> {
+        if self.schedules_fail.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable("away".to_owned()));
+        }
+        Ok(())
     }
 
     pub(super) async fn turn_page(&self) {

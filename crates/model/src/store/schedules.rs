@@ -17,6 +17,7 @@ use lockgate_ports::store::{
 #[async_trait]
 impl ScheduleStore for MemoryStore {
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError> {
+        self.mood.wait_for_turn().await;
         let (mut data, _) = self.open();
         let name = |change: &ScheduleChange| (change.schedule.tenant.clone(), Arc::clone(&change.schedule.name));
         if changes.iter().any(|change| data.refused_schedules.contains(&name(change))) {
@@ -27,6 +28,7 @@ impl ScheduleStore for MemoryStore {
     }
 
     async fn load_schedules(&self, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, StoreError> {
+        self.mood.names_schedules()?;
         let (data, _) = self.open();
         if let Some((tenant, name)) = keys.iter().find(|key| data.spoilt_schedules.contains(*key)) {
             return Err(StoreError::Corrupt(format!("schedule {name} of {tenant} was spoilt")));
