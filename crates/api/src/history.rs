@@ -62,7 +62,7 @@ impl ToWire for JobEvent {
             kind: self.kind.as_str().to_owned(),
             attempt: self.attempt,
             worker_id: self.worker.as_ref().map(ToString::to_string).unwrap_or_default(),
-            reason: text(self.reason.map(Reason::as_str)),
+            reason: text(self.reason.as_ref().map(Reason::as_str)),
             message: text(self.message.as_deref()),
             until_ms: self.until.map(Timestamp::as_millis),
             actor: self.actor.as_ref().map(ToString::to_string).unwrap_or_default(),

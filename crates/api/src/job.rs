@@ -318,7 +318,7 @@ impl ToWire for core::AttemptSummary {
             started_at_ms: self.started_at.map(Timestamp::as_millis),
             ended_at_ms: self.ended_at.map(Timestamp::as_millis),
             outcome: text(self.outcome.as_ref().map(EventKind::as_str)),
-            reason: text(self.reason.map(Reason::as_str)),
+            reason: text(self.reason.as_ref().map(Reason::as_str)),
             message: text(self.message.as_deref()),
             rule: text(self.rule.as_deref()),
         }

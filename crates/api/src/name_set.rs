@@ -182,7 +182,6 @@ macro_rules! told {
 
 listed!(
     BreakerStateName = BreakerState,
-    DecisionName = Decision,
     DispatchModeName = DispatchMode,
     JobStateName = JobState,
     MisfireName = Misfire,
@@ -193,6 +192,16 @@ listed!(
     LanePriorityName = Priority,
     RunStateName = RunState,
 );
+
+pub type DecisionName = Name<Decision>;
+
+impl NameSet for Decision {
+    const TITLE: &'static str = "Decision";
+
+    fn names() -> impl Iterator<Item = &'static str> {
+        Self::words().into_iter().map(|(word, _)| word)
+    }
+}
 
 spelled!(AccessName = Access as "Access" { Allow = "allow", Deny = "deny" });
 spelled!(FindingKindName = FindingKind as "FindingKind" { Secrets = "secrets", Pii = "pii", Injection = "injection", Pattern = "pattern" });

@@ -95,11 +95,19 @@ pub fn verdict_to_wire(verdict: &core::Verdict) -> v1::Verdict {
         decision: verdict.decision.to_wire().into(),
         rule: verdict.rule.to_string(),
         rule_hash: verdict.rule_hash.to_string(),
-        reason: verdict.reason.to_string(),
+        reason: told_reason(verdict),
         snapshot: verdict.snapshot.to_string(),
         constraints: (!verdict.constraints.is_none()).then(|| verdict.constraints.to_wire()),
         approval: verdict.approval.as_ref().map(ToWire::to_wire),
         remediations: verdict.remediations.iter().map(ToWire::to_wire).collect(),
+    }
+}
+
+/// The wire has no number for a decision that only a newer version knows, so the reason names it.
+fn told_reason(verdict: &core::Verdict) -> String {
+    match &verdict.decision {
+        Decision::Unknown(name) => format!("a newer version decided {:?}: {}", name.as_str(), verdict.reason),
+        _ => verdict.reason.to_string(),
     }
 }
 
@@ -188,6 +196,7 @@ impl ToWire for Decision {
             Decision::RequireApproval => v1::Decision::RequireApproval,
             Decision::Throttle => v1::Decision::Throttle,
             Decision::AllowWithConstraints => v1::Decision::AllowWithConstraints,
+            Decision::Unknown(_) => v1::Decision::Unspecified,
         }
     }
 }
@@ -401,6 +410,15 @@ mod tests {
             assert_eq!(verdict.decision, Decision::Deny);
             assert!(verdict.reason.contains("not known here"), "{}", verdict.reason);
         }
+    }
+
+    #[test]
+    fn a_decision_that_only_a_newer_version_knows_is_shown_as_a_denial_that_names_it() {
+        let newer: Decision = serde_json::from_str(r#""allow_on_mars""#).unwrap();
+        let told = verdict_to_wire(&full(newer));
+        assert!(told.reason.starts_with(r#"a newer version decided "allow_on_mars": "#), "{}", told.reason);
+        assert_eq!(&*Verdict::from(told.clone()).decision, "deny");
+        assert_eq!(verdict_from_wire(told).decision, Decision::Deny);
     }
 
     #[test]

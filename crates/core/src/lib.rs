@@ -28,6 +28,7 @@ pub mod scan;
 pub mod schedule;
 pub mod timeouts;
 pub mod trace;
+pub mod unknown_name;
 pub mod verdict;
 pub mod worker;
 

@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::unknown_name::UnknownName;
+
 /// The snapshot in force while no policy was ever activated.
 pub const BUILTIN_ALLOW: &str = "builtin:allow";
 
@@ -20,19 +22,28 @@ pub enum Decision {
     RequireApproval,
     Throttle,
     AllowWithConstraints,
+    /// Stored by a newer version: kept as it is, shown by its name, and never an allowance.
+    #[serde(untagged)]
+    Unknown(UnknownName),
 }
 
 impl Decision {
     pub const ALL: [Self; 5] = [Self::Allow, Self::Deny, Self::RequireApproval, Self::Throttle, Self::AllowWithConstraints];
 
-    pub const fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
             Self::Allow => "allow",
             Self::Deny => "deny",
             Self::RequireApproval => "require_approval",
             Self::Throttle => "throttle",
             Self::AllowWithConstraints => "allow_with_constraints",
+            Self::Unknown(name) => name.as_str(),
         }
+    }
+
+    /// The words of all decisions that policies may make.
+    pub fn words() -> [(&'static str, Self); 5] {
+        Self::ALL.each_ref().map(|decision| (decision.as_str(), *decision))
     }
 }
 
@@ -319,6 +330,18 @@ mod tests {
             assert_eq!(text(&changed), expected);
             assert_eq!(serde_json::to_string(&changed).unwrap(), expected);
             assert_eq!(serde_json::from_str::<Verdict>(&expected).unwrap(), changed);
+        }
+    }
+
+    #[test]
+    fn a_decision_that_is_not_known_is_kept_under_its_name() {
+        for (text, known) in [(r#""deny""#, true), (r#""allow_on_mars""#, false)] {
+            let decision: Decision = serde_json::from_str(text).unwrap();
+            assert_eq!(Decision::ALL.contains(&decision), known);
+            assert_eq!(
+                (serde_json::to_string(&decision).unwrap(), format!("{:?}", decision.as_str())),
+                (text.into(), text.into())
+            );
         }
     }
 

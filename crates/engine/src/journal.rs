@@ -55,7 +55,7 @@ pub(crate) fn moved(before: &Job, job: &Job) {
     }
 }
 
-fn reason(job: &Job) -> Option<&'static str> {
+fn reason(job: &Job) -> Option<&str> {
     let failure = job.life.last_error.as_ref().filter(|_| job.state() != JobState::Succeeded);
     failure.map(|failure| failure.reason.as_str())
 }

@@ -37,7 +37,14 @@ pub(crate) fn next_name(views: &[ScheduleView], limit: usize) -> String {
 
 pub(crate) fn reason(text: &str) -> Result<Reason, FieldError> {
     let deserializer: StrDeserializer<'_, Error> = text.into_deserializer();
-    Reason::deserialize(deserializer).map_err(|error| FieldError::new("reason", error))
+    match Reason::deserialize(deserializer) {
+        // A newer version may have written another, but a question for it is far likelier to be misspelt.
+        Err(_) | Ok(Reason::Unknown(_)) => {
+            let known: Vec<&str> = Reason::ALL.iter().map(Reason::as_str).collect();
+            Err(FieldError::new("reason", format_args!("must be one of {}", known.join(", "))))
+        }
+        Ok(known) => Ok(known),
+    }
 }
 
 /// A hash as people and programs copy it from a job.

@@ -128,7 +128,7 @@ pub(crate) async fn dead_letters(
     query: &DeadLetterQuery,
 ) -> Result<Listing<DeadLetter>, StatementError> {
     let (tenant, topic) = (query.tenant.as_ref().map(|name| name.as_str()), query.topic.as_ref().map(|name| name.as_str()));
-    let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.map(Reason::stored));
+    let (priority, reason) = (query.priority.map(|priority| priority as i64), query.reason.as_ref().map(Reason::stored));
     let mut page = ListPage::new(query.limit);
     while page.wants_more() {
         let before = page.before(query.cursor);

@@ -118,7 +118,7 @@ pub(crate) fn dead_letters(
         let fits = is_text(row, 1, query.tenant.as_ref().map(|tenant| tenant.as_str()))?
             && is_text(row, 2, query.topic.as_ref().map(|topic| topic.as_str()))?
             && query.priority.is_none_or(|p| row.get(3).is_ok_and(|code: i64| code == priority_code(p) as i64))
-            && is_text(row, 4, query.reason.map(Reason::stored))?;
+            && is_text(row, 4, query.reason.as_ref().map(Reason::stored))?;
         if fits {
             let letter = serde_json::from_str::<DeadLetter>(row.get_ref(5)?.as_str()?).map_err(StatementError::from);
             let letter = unreadable.or_told(|| format!("dead letter {number}"), letter)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{JobId, JobSeq, RunId};
-use lockgate_core::job::{Duty, Input, Job};
+use lockgate_core::job::{Duty, EventKind, Input, Job, Outcome};
 use lockgate_core::lane::ReadyKey;
 use lockgate_core::output::OutputStep;
 use lockgate_core::request::NewJob;
@@ -12,7 +12,7 @@ use lockgate_core::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 
 use super::runs_stage::{job_of, subject};
 use super::schedules_stage::{TENANT, names, schedule, turn, waking};
-use super::stage::{Found, Proof, StoreHarness, cancel, ids, new_job, success};
+use super::stage::{Found, Proof, StoreHarness, cancel, ids, new_job, report, success};
 use lockgate_ports::clock::Clock;
 use lockgate_ports::store::{JobQuery, StoreError};
 
@@ -40,6 +40,35 @@ pub async fn what_a_newer_version_wrote_is_read_and_kept(h: &StoreHarness) -> Pr
     h.step(&h.load("a").await?, cancel()).await?;
     assert_eq!(kinds().await?, ["foreseen", "scheduled", "scheduled", "dispatched", "cancelled"]);
     assert_eq!(moon(&h.load("a").await?).as_deref(), Some(r#"{"phase":[1,"new"]}"#), "in history too");
+    Ok(())
+}
+
+pub async fn what_a_newer_version_decided_is_read_and_kept(h: &StoreHarness) -> Proof {
+    let job = h.submit(new_job("a")).await?;
+    let epoch = h.attach("s").await?;
+    let held = h.dispatch(&job, "s", epoch).await?;
+    let failed = Outcome::FailedRetryable { error: "no".into(), code: None, retry_after: None };
+    let again = h.step(&held, report(&held, failed)).await?;
+    h.rewrite("a", "\"failed\"", "\"tired\"").await?;
+    h.rewrite("a", r#""decision":"allow""#, r#""decision":"allow_on_mars""#).await?;
+    let words = async || -> Found<[Option<String>; 3]> {
+        let life = h.load("a").await?.life;
+        let events = h.store.events(&"a".into(), 0).await?.ok_or("no job")?.events;
+        let of_event = events.iter().find(|event| event.kind == EventKind::AttemptFailed).and_then(|event| event.reason);
+        let of_attempt = life.attempt.verdict.map(|verdict| verdict.decision.as_str().to_owned());
+        let [of_life, of_event] = [life.last_error.map(|error| error.reason), of_event]
+            .map(|reason| reason.map(|reason| reason.as_str().to_owned()));
+        Ok([of_attempt, of_life, of_event])
+    };
+    let foreseen = ["allow_on_mars", "tired", "tired"].map(|word| Some(word.to_owned()));
+    assert_eq!(words().await?, foreseen);
+    // Written again by changes of something else.
+    h.clock.advance(again.life.due_at.since(h.clock.now()));
+    h.dispatch(&h.load("a").await?, "s", epoch).await?;
+    assert_eq!(words().await?, foreseen);
+    h.step(&h.load("a").await?, cancel()).await?;
+    let [decision, _, event] = words().await?;
+    assert_eq!([&decision, &event], [&foreseen[0], &foreseen[2]], "in history too");
     Ok(())
 }
 

@@ -183,6 +183,7 @@ macro_rules! store_conformance {
                 news_are_read_past_pages_of_spoilt_jobs,
                 lists_for_people_leave_a_spoilt_job_out,
                 what_a_newer_version_wrote_is_read_and_kept,
+                what_a_newer_version_decided_is_read_and_kept,
                 whoever_names_a_spoilt_job_is_told,
             }
             listings {

@@ -38,7 +38,9 @@ impl Transition {
             Decision::RequireApproval if approved() => self.schedule(&verdict, env),
             Decision::RequireApproval => self.ask(&verdict, env),
             Decision::Throttle => self.wait_for_verdict(env, &verdict.reason),
-            Decision::Deny => self.denied(Failure::new(Reason::Denied, verdict.reason.clone()), None, env.now),
+            Decision::Deny | Decision::Unknown(_) => {
+                self.denied(Failure::new(Reason::Denied, verdict.reason.clone()), None, env.now)
+            }
         }
     }
 

@@ -1,15 +1,13 @@
 //! The history of a job: numbered facts, appended in the commit that made them true.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::{Job, Reason};
 use crate::ids::{ActorId, WorkerId};
 use crate::time::Timestamp;
+use crate::unknown_name::UnknownName;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,54 +62,7 @@ pub enum EventKind {
     Restamped,
     /// Stored by a newer version: kept as it is, shown by its name, and nothing is concluded from it.
     #[serde(untagged)]
-    Unknown(KindName),
-}
-
-/// The name of a kind of event that this version does not know. Kinds are copied everywhere, so it is held in place.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct KindName {
-    bytes: [u8; Self::MAX],
-    length: usize,
-}
-
-impl KindName {
-    /// Twice the longest name there is.
-    pub const MAX: usize = 40;
-
-    pub fn as_str(&self) -> &str {
-        // It was made from a text of this length.
-        str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
-    }
-}
-
-impl TryFrom<&str> for KindName {
-    type Error = &'static str;
-
-    fn try_from(name: &str) -> Result<Self, Self::Error> {
-        let mut bytes = [0; Self::MAX];
-        let place = bytes.get_mut(..name.len()).ok_or("the kind of an event has more than 40 bytes")?;
-        place.copy_from_slice(name.as_bytes());
-        Ok(Self { bytes, length: name.len() })
-    }
-}
-
-impl fmt::Debug for KindName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Serialize for KindName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for KindName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Cow::<str>::deserialize(deserializer)?;
-        Self::try_from(&*name).map_err(D::Error::custom)
-    }
+    Unknown(UnknownName),
 }
 
 impl EventKind {

@@ -18,7 +18,7 @@ impl Transition {
         match verdict.decision {
             Decision::Allow | Decision::AllowWithConstraints => {}
             Decision::RequireApproval => return Arc::new(both(verdict, gate)),
-            Decision::Deny | Decision::Throttle => return verdict.clone(),
+            Decision::Deny | Decision::Throttle | Decision::Unknown(_) => return verdict.clone(),
         }
         if self.job.life.approval.as_ref().is_some_and(|given| given.granted_at.is_some()) {
             return verdict.clone();

@@ -38,7 +38,7 @@ impl Env<'_> {
         match verdict.decision {
             Decision::Allow | Decision::AllowWithConstraints | Decision::Throttle => true,
             Decision::RequireApproval => life.approval.as_ref().is_some_and(|given| given.satisfies(verdict, self.now)),
-            Decision::Deny => false,
+            Decision::Deny | Decision::Unknown(_) => false,
         }
     }
 }

@@ -60,6 +60,7 @@ use crate::request::{JobRequest, Json, RequestHash};
 use crate::retry::{Jitter, RetryPolicy};
 use crate::time::Timestamp;
 use crate::timeouts::Timeouts;
+use crate::unknown_name::UnknownName;
 use crate::verdict::{Constraints, Judgement, Verdict};
 
 /// A job as the Store holds it: the frozen request and its current life.
@@ -248,10 +249,40 @@ pub enum Reason {
     Upstream,
     /// What says how to undo a job's work cannot be read.
     SagaUnmarshalFailed,
+    /// Stored by a newer version: kept as it is, shown by its name, and nothing is concluded from it.
+    #[serde(untagged)]
+    Unknown(UnknownName),
 }
 
 impl Reason {
-    pub const fn as_str(self) -> &'static str {
+    /// Those that this version gives.
+    pub const ALL: [Self; 23] = [
+        Self::Failed,
+        Self::Fatal,
+        Self::ExecutionTimeout,
+        Self::DeadlineExceeded,
+        Self::AgentLost,
+        Self::DispatchLost,
+        Self::Interrupted,
+        Self::NoPoolMapping,
+        Self::NoWorkers,
+        Self::PoolOverloaded,
+        Self::TenantLimit,
+        Self::SnoozeLimit,
+        Self::ChildrenTimeout,
+        Self::Revoked,
+        Self::Cancelled,
+        Self::Denied,
+        Self::ApprovalRejected,
+        Self::ApprovalExpired,
+        Self::OutputTooLarge,
+        Self::OutputQuarantined,
+        Self::Orphaned,
+        Self::Upstream,
+        Self::SagaUnmarshalFailed,
+    ];
+
+    pub fn as_str(&self) -> &str {
         match self {
             Self::Failed => "failed",
             Self::Fatal => "fatal",
@@ -276,11 +307,12 @@ impl Reason {
             Self::Orphaned => "orphaned",
             Self::Upstream => "upstream",
             Self::SagaUnmarshalFailed => "saga_unmarshal_failed",
+            Self::Unknown(name) => name.as_str(),
         }
     }
 
     /// The word in the rows of a Store, which stays what it was when the first release wrote it.
-    pub const fn stored(self) -> &'static str {
+    pub fn stored(&self) -> &str {
         match self {
             Self::Denied => "denied",
             other => other.as_str(),

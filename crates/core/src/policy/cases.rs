@@ -126,8 +126,8 @@ fn read_counts(node: &YamlNode, report: &mut ConfigReport) -> BTreeMap<String, u
 
 fn read_expected(node: &YamlNode, report: &mut ConfigReport) -> Option<Expected> {
     let fields = Fields::of(node, &keys::EXPECT, report)?;
-    let words = Decision::ALL.map(|decision| (decision.as_str(), decision));
-    let decision = fields.need("decision", report).and_then(|node| read::choice(node, "decision", &words, report));
+    let decision =
+        fields.need("decision", report).and_then(|node| read::choice(node, "decision", &Decision::words(), report));
     let rule = fields.get("rule").and_then(|node| read::text(node, "rule", report)).map(str::to_owned);
     Some(Expected { decision: decision?, rule })
 }

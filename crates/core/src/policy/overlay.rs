@@ -10,7 +10,7 @@ use crate::verdict::{ApprovalTerms, Decision, Verdict};
 pub(super) fn tighten(base: Verdict, overlay: Verdict) -> Verdict {
     let stricter = strictness(overlay.decision) > strictness(base.decision);
     let (decided, other) = if stricter { (overlay, base) } else { (base, overlay) };
-    if matches!(decided.decision, Decision::Deny | Decision::Throttle) {
+    if matches!(decided.decision, Decision::Deny | Decision::Throttle | Decision::Unknown(_)) {
         return decided;
     }
     let constraints = decided.constraints.and(&other.constraints);
@@ -34,7 +34,7 @@ const fn strictness(decision: Decision) -> u8 {
         Decision::AllowWithConstraints => 1,
         Decision::Throttle => 2,
         Decision::RequireApproval => 3,
-        Decision::Deny => 4,
+        Decision::Deny | Decision::Unknown(_) => 4,
     }
 }
 

@@ -46,8 +46,8 @@ impl Terms {
     }
 
     pub(super) fn read(fields: &Fields<'_>, id: &str, hash: Arc<str>, report: &mut ConfigReport) -> Option<Self> {
-        let decisions = Decision::ALL.map(|decision| (decision.as_str(), decision));
-        let decision = fields.need("decision", report).and_then(|node| read::choice(node, "decision", &decisions, report));
+        let decision =
+            fields.need("decision", report).and_then(|node| read::choice(node, "decision", &Decision::words(), report));
         let reason = fields.need("reason", report).and_then(|node| read::text(node, "reason", report));
         let constraints = fields.get("constraints").map(|node| constraints(node, report).unwrap_or_default());
         let approval = fields.get("approval").map(|node| approval(node, report).unwrap_or_default());

@@ -8,7 +8,7 @@ use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState};
 use lockgate_core::pools::{Routing, RoutingId};
 use lockgate_core::time::Timestamp;
-use lockgate_core::verdict::Judgement;
+use lockgate_core::verdict::{Decision, Judgement};
 use lockgate_ports::{Bell, ChangeError, Claim, Settlement, SnapshotKind, StoreError};
 use tokio::time::Instant;
 
@@ -199,8 +199,8 @@ impl Inner {
 
     pub(super) fn verdict_stands(&self, job: &Job) -> bool {
         let Some(verdict) = &job.life.attempt.verdict else { return false };
-        if !verdict.constraints.unknown.is_empty() {
-            // A newer version set a condition that this one cannot enforce.
+        if !verdict.constraints.unknown.is_empty() || matches!(verdict.decision, Decision::Unknown(_)) {
+            // A newer version set a condition that this one cannot enforce, or decided what it does not know.
             return false;
         }
         if verdict.bypassed {

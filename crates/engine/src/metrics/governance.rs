@@ -65,10 +65,10 @@ impl GovernanceMetrics {
             "Changes of state of a circuit breaker, by the new one",
             breaker_moves.clone(),
         );
-        let verdict = |decision: Decision| verdicts.get_or_create_owned(&ByDecision { decision: decision.as_str() });
+        let verdict = |(decision, _)| verdicts.get_or_create_owned(&ByDecision { decision });
         let output = |decision: OutputDecision| outputs.get_or_create_owned(&ByDecision { decision: decision.as_str() });
         Self {
-            verdicts: Arc::new(Decision::ALL.map(verdict)),
+            verdicts: Arc::new(Decision::words().map(verdict)),
             verdicts_missing,
             outputs: Arc::new(OutputDecision::ALL.map(output)),
             bypass_refused,
@@ -80,9 +80,16 @@ impl GovernanceMetrics {
     pub(super) fn judged(&self, judgements: &[Judgement]) {
         for judgement in judgements {
             match judgement {
-                Judgement::Decided(verdict) => self.verdicts[verdict.decision as usize].inc(),
-                Judgement::Unavailable(_) => self.verdicts_missing.inc(),
-            };
+                Judgement::Decided(verdict) => self.decided(verdict.decision),
+                Judgement::Unavailable(_) => drop(self.verdicts_missing.inc()),
+            }
+        }
+    }
+
+    fn decided(&self, decision: Decision) {
+        // No kernel of this version gives another.
+        if let Some(place) = Decision::ALL.iter().position(|known| *known == decision) {
+            self.verdicts[place].inc();
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockgate_core::job::{JobState, Outcome, Reason};
 use lockgate_core::request::Json;
+use lockgate_core::verdict::Decision;
 use lockgate_engine::{ApiError, ConfigText, ToWorker};
 
 use lockgate_ports::SnapshotKind;
@@ -150,4 +151,21 @@ rules:
     assert_eq!(why.reason, "throttled");
     let later = stage.until(&second, |job| job.state() == JobState::Scheduled).await;
     assert_eq!((later.life.counters.failures, later.life.counters.infra_failures), (0, 0));
+}
+
+/// Whatever it was, this version cannot tell that it let the job run.
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_decision_only_a_newer_version_knows_is_judged_again_before_it_runs() {
+    let stage = Stage::with_ids_alone();
+    let id = stage.submit(job("t")).await;
+    stage.store.rewrite(&id, r#""decision":"allow""#, r#""decision":"allow_on_mars""#).expect("written");
+    let read = stage.job(&id).await;
+    assert_eq!(
+        read.life.attempt.verdict.map(|verdict| verdict.decision.as_str().to_owned()).as_deref(),
+        Some("allow_on_mars")
+    );
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let taken = worker.take().await;
+    let attempt = &taken.job.life.attempt;
+    assert_eq!((attempt.no, attempt.verdict.as_ref().map(|verdict| verdict.decision)), (2, Some(Decision::Allow)));
 }

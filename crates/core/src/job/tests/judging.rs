@@ -130,3 +130,13 @@ fn a_job_that_a_worker_holds_is_not_judged() {
     let refused = Story::running().decide(Input::Judged).unwrap_err();
     assert_eq!(refused, Illegal::State { input: "judging", state: JobState::Running });
 }
+
+#[test]
+fn a_decision_that_only_a_newer_version_knows_never_lets_a_job_run() {
+    let newer: Decision = serde_json::from_str(r#""allow_on_mars""#).unwrap();
+    assert_eq!(Story::of(NewJob::default(), judgement(newer)).state(), JobState::Denied);
+    let mut story = Story::dispatched();
+    story.judgement = judgement(newer);
+    story.apply(Input::Judged).unwrap();
+    assert_eq!(story.state(), JobState::Denied, "it was called back");
+}

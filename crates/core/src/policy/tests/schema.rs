@@ -40,7 +40,7 @@ fn schema_and_parser_accept_the_same_keys() {
 fn schema_and_parser_know_the_same_decisions() {
     let schema = schema();
     let decisions = |pointer: &str| strings(schema.pointer(pointer).unwrap());
-    assert_eq!(decisions("/$defs/rule/properties/decision/enum"), words(Decision::ALL.map(Decision::as_str)));
+    assert_eq!(decisions("/$defs/rule/properties/decision/enum"), words(Decision::words().map(|(word, _)| word)));
     assert_eq!(
         decisions("/$defs/output_rule/properties/decision/enum"),
         words(OutputDecision::ALL.map(OutputDecision::as_str))
@@ -90,7 +90,8 @@ fn the_reference_names_every_key_decision_and_scanner() {
         &keys::EXPECT,
     ];
     let known = sections.iter().flat_map(|section| section.keys.iter().copied());
-    let decisions = Decision::ALL.map(Decision::as_str).into_iter().chain(OutputDecision::ALL.map(OutputDecision::as_str));
+    let decisions =
+        Decision::words().map(|(word, _)| word).into_iter().chain(OutputDecision::ALL.map(OutputDecision::as_str));
     let words = known.chain(decisions).chain(Scanners::builtin().names()).chain(super::super::facts::JOB_FIELDS);
     // `hold` is shown with its value, as it has only one that does anything.
     let told = |word: &str| doc.contains(&format!("`{word}`")) || doc.contains(&format!("`{word}: true`"));
