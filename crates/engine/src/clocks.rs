@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockgate_core::clock_guard::{ClockGuard, stamped_ahead};
+use lockgate_core::clock_guard::{ClockGuard, SKEW_MAX, stamped_ahead};
 use lockgate_core::time::Timestamp;
 use lockgate_ports::{Clock, ClockState};
 use parking_lot::Mutex;
@@ -43,24 +43,47 @@ struct StoreClock {
     began: Instant,
     guard: ClockGuard,
     state: ClockState,
+    /// The jump that is not followed was there when the process started: its own clock may be the wrong one.
+    since_start: bool,
+}
+
+impl StoreClock {
+    /// The first look. A clock that is far from this process's own cannot be believed at once, and neither can the own one.
+    fn meet(said: Timestamp, own: Timestamp, asked: Instant, settle: Duration) -> Self {
+        let apart = said.since(own).max(own.since(said)) > SKEW_MAX;
+        let guard = ClockGuard::new(if apart { own } else { said }, Duration::ZERO);
+        let state = ClockState { settle, ..ClockState::default() };
+        Self { began: asked, guard, state, since_start: apart }
+    }
+
+    fn now(&self, said: Timestamp) -> Timestamp {
+        let kept = self.guard.at(self.began.elapsed());
+        match self.state.jump {
+            None => said,
+            // What the later clock alone says is not acted on: it cannot be taken back.
+            Some(_) if self.since_start => said.min(kept),
+            Some(_) => kept,
+        }
+    }
 }
 
 impl Clocks {
-    /// The Store's time, which it said when it was asked then: its own, unless that jumped and has not stood for long. Every
-    /// process saw it before, so they all go on by the same time.
-    pub(crate) fn of_store(&self, said: Timestamp, asked: Instant, settle: Duration) -> Timestamp {
-        let mut store = self.store.lock();
-        let store = store.get_or_insert_with(|| {
-            let state = ClockState { settle, ..ClockState::default() };
-            StoreClock { began: asked, guard: ClockGuard::new(said, Duration::ZERO), state }
-        });
+    /// The Store's time, which it said when it was asked then: its own, unless that jumped and has not stood for long. Processes
+    /// that saw it before the jump all go on by the same time; one that starts meanwhile goes by its `own` if that is earlier.
+    pub(crate) fn of_store(&self, said: Timestamp, asked: Instant, own: Timestamp, settle: Duration) -> Timestamp {
+        let (mut store, is_prompt) = (self.store.lock(), asked.elapsed() <= PROMPT);
+        if store.is_none() && !is_prompt {
+            return said;
+        }
+        let store = store.get_or_insert_with(|| StoreClock::meet(said, own, asked, settle));
         let steady = store.began.elapsed();
-        if asked.elapsed() <= PROMPT {
+        if is_prompt {
             let (_, turn) = store.guard.read(said, steady, settle);
             store.state.count(turn);
         }
         store.state.jump = store.guard.jump(steady);
-        if store.state.jump.is_some() { store.guard.at(steady) } else { said }
+        store.since_start &= store.state.jump.is_some();
+        store.now(said)
     }
 
     /// The newest stamp of the Store at the start, and the time.
@@ -101,7 +124,13 @@ impl Clocks {
     /// Clocks that jumped and are not followed, each in a sentence.
     pub(crate) fn told(&self, machine: &dyn Clock) -> Vec<String> {
         let stamps = self.stamps_ahead(machine).map(|ahead| tell_stamps(ahead, machine.state().settle));
-        self.states(machine).into_iter().filter_map(|(whose, state)| tell(whose, state)).chain(stamps).collect()
+        let since_start = self.is_since_start();
+        self.states(machine).into_iter().filter_map(|(whose, state)| tell(whose, state, since_start)).chain(stamps).collect()
+    }
+
+    /// Whether the Store's clock was far from this process's own when this process started, and still is.
+    fn is_since_start(&self) -> bool {
+        self.store.lock().as_ref().is_some_and(|store| store.since_start)
     }
 
     /// Whether the Store's clock shows a time that it should not.
@@ -112,11 +141,12 @@ impl Clocks {
     /// Says what clocks did since it was last asked.
     pub(crate) fn watch(&self, machine: &dyn Clock, metrics: &ClockMetrics) {
         self.watch_stamps(machine, metrics);
-        let (states, mut seen) = (self.states(machine), self.seen.lock());
+        let (states, since_start) = (self.states(machine), self.is_since_start());
+        let mut seen = self.seen.lock();
         for ((whose, now), before) in states.into_iter().zip(seen.iter_mut()) {
             metrics.jumped(whose, now.jumps - before.jumps);
             metrics.is_ahead(whose, now.jump.map_or(0.0, |jump| seconds(jump.ahead_ms)));
-            match tell(whose, now) {
+            match tell(whose, now, since_start) {
                 Some(what) if now.jumps > before.jumps => tracing::warn!(clock = whose.name(), "{what}"),
                 None if before.jump.is_some() && now.followed == before.followed => {
                     tracing::info!(clock = whose.name(), "clock jump over; the jump was not followed");
@@ -153,9 +183,17 @@ fn tell_stamps(ahead: Duration, settle: Duration) -> String {
     )
 }
 
-fn tell(whose: Whose, state: ClockState) -> Option<String> {
+fn tell(whose: Whose, state: ClockState, since_start: bool) -> Option<String> {
     let jump = state.jump?;
     let (by, way) = (seconds(jump.ahead_ms).abs(), if jump.ahead_ms > 0 { "ahead" } else { "back" });
+    if since_start && whose == Whose::Store {
+        let (way, stood, settle) =
+            (if jump.ahead_ms > 0 { "ahead of" } else { "behind" }, jump.stood.as_secs(), state.settle.as_secs());
+        return Some(format!(
+            "the Store's clock was {by:.1} s {way} the clock of this process when it started {stood} s ago: one of the two is wrong; \
+             schedules go by the earlier of the two, and by the Store's if it stands for {settle} s"
+        ));
+    }
     let clock = match whose {
         Whose::Machine => "the clock of this machine",
         Whose::Store | Whose::Stamps => "the Store's clock",
@@ -184,7 +222,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_jump_of_the_stores_clock_is_not_followed_before_it_has_stood() {
         let (clocks, began) = (Clocks::default(), Instant::now());
-        let ask = |wrong: Duration| clocks.of_store(BASE + began.elapsed() + wrong, Instant::now(), SETTLE);
+        let right = || BASE + began.elapsed();
+        let ask = |wrong: Duration| clocks.of_store(right() + wrong, Instant::now(), right(), SETTLE);
         assert_eq!(ask(Duration::ZERO), BASE);
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(ask(HOUR), BASE + Duration::from_secs(5));
@@ -195,6 +234,32 @@ mod tests {
         ask(HOUR);
         tokio::time::advance(SETTLE).await;
         assert_eq!(ask(HOUR), BASE + Duration::from_secs(610) + HOUR);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_is_far_from_the_own_clock_at_the_start_is_doubted_until_it_has_stood() {
+        for (stores, own, told) in [(HOUR, Duration::ZERO, "3600.0 s ahead of"), (Duration::ZERO, HOUR, "3600.0 s behind")] {
+            let (clocks, began) = (Clocks::default(), Instant::now());
+            let own = || BASE + own + began.elapsed();
+            let ask = |said: Duration| clocks.of_store(BASE + said + began.elapsed(), Instant::now(), own(), SETTLE);
+            assert_eq!(ask(stores), BASE, "the earlier of the two");
+            let found = clocks.told(&FrozenClock);
+            assert!(found[0].starts_with(&format!("the Store's clock was {told} the clock of this process")), "{found:?}");
+            assert!(clocks.store_jumped(), "nothing is deleted meanwhile");
+            tokio::time::advance(Duration::from_secs(5)).await;
+            assert_eq!(ask(stores), BASE + Duration::from_secs(5));
+            tokio::time::advance(SETTLE).await;
+            assert_eq!(ask(stores), BASE + stores + Duration::from_secs(605), "it stood");
+            assert!(clocks.told(&FrozenClock).is_empty());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_first_answer_says_nothing_of_clocks() {
+        let (clocks, asked) = (Clocks::default(), Instant::now());
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(clocks.of_store(BASE, asked, BASE + Duration::from_secs(90), SETTLE), BASE);
+        assert!(clocks.told(&FrozenClock).is_empty());
     }
 
     #[test]
@@ -232,9 +297,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_took_long_is_not_taken_for_a_jump() {
         let (clocks, asked) = (Clocks::default(), Instant::now());
-        clocks.of_store(BASE, asked, SETTLE);
+        clocks.of_store(BASE, asked, BASE, SETTLE);
         tokio::time::advance(Duration::from_secs(9)).await;
-        assert_eq!(clocks.of_store(BASE, asked, SETTLE), BASE);
+        assert_eq!(clocks.of_store(BASE, asked, BASE, SETTLE), BASE);
         assert!(clocks.told(&FrozenClock).is_empty());
     }
 

@@ -90,7 +90,7 @@ impl Inner {
             // The Store has this process's own clock, which is guarded.
             return Ok((next, said));
         }
-        Ok((next, self.clocks.of_store(said, asked, self.ports.clock.state().settle)))
+        Ok((next, self.clocks.of_store(said, asked, self.ports.clock.now(), self.ports.clock.state().settle)))
     }
 
     /// Renewed with time to spare: a batch may take longer than a tick.

@@ -76,7 +76,10 @@ impl Inner {
 
     /// The time by the clock that is ahead of the others, of those that may be asked.
     async fn right_time(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.store_time().await?.1.max(self.ports.clock.now()))
+        let guarded = self.store_time().await?.1;
+        // As the Store itself says it: the earlier of two clocks, by which this process may go, may be the wrong one.
+        let (_, said) = self.ports.store.next_schedule().await?;
+        Ok(guarded.max(said).max(self.ports.clock.now()))
     }
 
     /// A few rows by their numbers, newest first, and the leases of edges, which are renewed every few seconds.

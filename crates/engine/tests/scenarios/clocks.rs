@@ -151,6 +151,32 @@ async fn a_schedule_is_kept_at_its_times_although_clocks_jump() {
     }
 }
 
+/// It cannot know which of the two is right, so nothing is decided by the later one before that has stood.
+#[tokio::test(start_paused = true)]
+async fn a_start_while_the_stores_clock_is_an_hour_off_says_so_and_keeps_schedules_at_their_times() {
+    for (wrong, told) in [(HOUR, "3600.0 s ahead of"), (-HOUR, "3600.0 s behind")] {
+        let (own, stores) = (Wall::new(), Wall::new());
+        stores.set(wrong);
+        let settings = Settings { exclusive_store: false, ..Settings::default() };
+        let stage = Stage::with_clocks(settings, Arc::default(), stores.clone(), own.guarded());
+        pass(Duration::from_secs(5)).await;
+        let found = findings(&stage).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        let says = format!("the Store's clock was {told} the clock of this process when it started");
+        assert!(found[0].0 == ProblemKind::ClockJumped && found[0].1.starts_with(&says), "{found:?}");
+        assert!((stage.number("lockgate_clock_jumps_total{clock=\"store\"}") - 1.0).abs() < f64::EPSILON);
+        let text = "version: 1\nschedules:\n  s: {every: 5m, start_at: 2026-01-01T00:05:00Z, job: {topic: t}}\n";
+        stage.engine.put_schedules(&caller(), "s.yaml", text).await.expect("a good schedule");
+        pass(Duration::from_secs(60)).await;
+        assert_eq!(stage.engine.slots(&caller(), "s", None, 10).await.expect("listed").items, [], "{told}");
+        stores.set(0);
+        pass(Duration::from_secs(240)).await;
+        assert_eq!(stage.engine.slots(&caller(), "s", None, 10).await.expect("listed").items.len(), 1, "{told}");
+        let found = findings(&stage).await;
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_stays_wrong_is_followed_and_that_is_told() {
     let wall = Wall::new();
