@@ -1,4 +1,4 @@
-//! A running attempt asks whether it may do one thing: call a tool, open an address, run a command.
+//! A running attempt asks policy whether it may do one thing: call a tool, open an address, run a command.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::verdict::{Decision, Verdict};
 #[derive(Clone, Debug)]
 pub struct Action {
     pub kind: ActionKind,
-    /// The tool's name, the address, the command line.
+    /// The tool's name, the address, or the command line.
     pub value: Arc<str>,
     pub detail: Json,
 }
@@ -36,8 +36,8 @@ impl ActionKind {
 }
 
 impl Action {
-    /// The action as policy sees it: the job's own request with the topic `action.<kind>` and the action as payload, so
-    /// that one language rules both.
+    /// The action as policy sees it: the job's own request with the topic `action.<kind>` and the action as payload, so that
+    /// one rule language governs jobs and actions.
     pub fn request(&self, of: &JobRequest) -> JobRequest {
         let payload = format!(
             r#"{{"detail":{},"job_topic":{},"value":{}}}"#,
@@ -54,7 +54,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl Job {
-    /// Records the verdict on an action with the attempt that asked.
+    /// Records the verdict as an event of the attempt that asked.
     pub(super) fn checked(
         &self,
         token: &AttemptToken,

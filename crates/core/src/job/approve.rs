@@ -1,4 +1,4 @@
-//! People agree or refuse. An approval satisfies a rule that asks for one, never a rule that denies.
+//! Approvals: people agree to or refuse a job. An approval satisfies a rule that requires one, never a rule that denies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::request::RequestHash;
 use crate::time::Timestamp;
 use crate::verdict::{ApprovalTerms, Decision, Judgement, Verdict};
 
-/// The question to people, and their answers so far. Bound to one rule; the job's own hash binds it to the request.
+/// A request for approval and the votes so far. It is bound to one rule; the job's request hash binds it to the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub rule: Arc<str>,
@@ -45,12 +45,12 @@ impl Approval {
         }
     }
 
-    /// When the question lapses without an answer.
+    /// When the request for approval expires unanswered.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.terms.request_expiry_ms.map(|ms| self.asked_at + Duration::from_millis(ms))
     }
 
-    /// G-2: whether it answers this verdict at `now`.
+    /// G-2: whether this approval satisfies `verdict` at `now`.
     pub(super) fn satisfies(&self, verdict: &Verdict, now: Timestamp) -> bool {
         let valid_for = self.terms.valid_for_ms.map(Duration::from_millis);
         let valid = |granted: Timestamp| valid_for.is_none_or(|span| now < granted + span);
@@ -58,7 +58,8 @@ impl Approval {
     }
 }
 
-/// One person's answer. It names what it answers, so that it cannot count for another request or another rule.
+/// One person's vote. It names the request and the rule it is for, so that it cannot count for another request or another
+/// rule.
 #[derive(Clone, Debug)]
 pub struct Ballot {
     pub actor: ActorId,
@@ -81,7 +82,7 @@ pub enum Sight {
     Whole,
     /// Payload, environment and compensation are hidden from the voter.
     Hidden,
-    /// They are, and the voter says that they know.
+    /// Those fields are hidden, and the voter states that they know it.
     HiddenAcknowledged,
 }
 
@@ -112,7 +113,8 @@ impl Job {
     /// The open question, if this ballot may answer it.
     fn answerable(&self, ballot: &Ballot, now: Timestamp) -> Result<&Approval, Illegal> {
         let asked = self.life.approval.as_ref();
-        // Voting twice is one vote, also when the first was the last that was needed.
+        // A second vote of one person changes nothing, even if their first vote was the last one needed. Check it before the
+        // state.
         if asked.is_some_and(|asked| asked.votes.iter().any(|vote| vote.actor == ballot.actor)) {
             return Err(Illegal::AlreadyVoted);
         }
@@ -131,14 +133,14 @@ impl Job {
         if asked.expires_at().is_some_and(|at| at <= now) {
             return Err(Illegal::ApprovalExpired);
         }
-        // Refusing what one cannot see is always safe; agreeing to it must be meant.
+        // A refusal needs no sight of the payload; an approval without it must be explicit.
         if ballot.answer == Answer::Approve && ballot.sight == Sight::Hidden {
             return Err(Illegal::PayloadHidden);
         }
         Ok(asked)
     }
 
-    /// No answer came in time.
+    /// The request for approval expired: the job is denied.
     pub(super) fn approval_expired(&self, env: &Env<'_>) -> Option<Transition> {
         let asked = self.life.approval.as_ref().filter(|_| self.life.state == JobState::ApprovalRequired)?;
         let expired = asked.expires_at().filter(|at| *at <= env.now)?;
@@ -156,13 +158,15 @@ impl Transition {
         self.denied(Failure::new(Reason::ApprovalRejected, text), Some(actor), now)
     }
 
-    /// Judged in the commit that grants: the policy of now decides, and may have turned to a denial.
+    /// Judges the job in the commit that grants the approval: the policy in force now decides, and may deny what it once
+    /// asked about.
     fn after_grant(mut self, env: &Env<'_>) -> Self {
         self.after_review(env.now);
         let due_at = self.job.life.due_at.max(env.now);
         match &env.judgement {
             Judgement::Decided(verdict) if verdict.decision != Decision::Throttle => self.judge(due_at, env),
-            // Waiting for a verdict is a step back, so it takes a new attempt (J-1). The approval stays.
+            // Going back to PENDING needs a new attempt, because ranks only grow within one attempt (J-1). The approval is
+            // kept.
             _ => self.next_attempt(due_at, env),
         }
     }

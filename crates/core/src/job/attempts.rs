@@ -1,4 +1,4 @@
-//! The attempts of a job, read off its events.
+//! The attempts of a job, derived from its events.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{EventKind, JobEvent, Reason};
 use crate::ids::WorkerId;
 use crate::time::Timestamp;
 
-/// One attempt as a person wants to see it.
+/// One attempt as shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptSummary {
     pub no: u32,
@@ -14,7 +14,7 @@ pub struct AttemptSummary {
     pub dispatched_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// How it ended; absent while it waits or runs.
+    /// How the attempt ended; None while it waits or runs.
     pub outcome: Option<EventKind>,
     pub reason: Option<Reason>,
     pub message: Option<Arc<str>>,
@@ -28,7 +28,8 @@ pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
         if about_the_job(event.kind) || is_note(event) {
             continue;
         }
-        // A late result belongs to the attempt it came from. Its successor was never placed: there is nothing to tell.
+        // A late result belongs to the attempt that produced it. The successor minted meanwhile was never placed, so it is
+        // not listed.
         let no = event.about();
         list.truncate(list.partition_point(|known| known.no <= no));
         if list.last().is_none_or(|last| last.no != no) {
@@ -41,7 +42,7 @@ pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
     list
 }
 
-/// Facts that neither place nor end an attempt.
+/// Events that neither place nor end an attempt.
 const fn about_the_job(kind: EventKind) -> bool {
     matches!(
         kind,
@@ -65,7 +66,7 @@ const fn about_the_job(kind: EventKind) -> bool {
     )
 }
 
-/// What was done late was quarantined: that ends neither the job nor the attempt, which had been taken away before.
+/// A late result was quarantined. The event ends neither the job nor the attempt, which had been revoked before.
 fn is_note(event: &JobEvent) -> bool {
     event.kind == EventKind::OutputQuarantined && event.reason.is_none()
 }

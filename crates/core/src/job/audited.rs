@@ -1,4 +1,4 @@
-//! Which facts about a job belong in the audit trail: what policy refused or asked, and what people decided.
+//! Which events of a job enter the audit trail: refusals and questions of policy, and decisions of people.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use crate::audit::{AuditAction, AuditEntry};
 use crate::ids::ActorId;
 use crate::request::Json;
 
-/// The platform's own acts carry this name.
+/// The actor of audit entries for the platform's own acts.
 const PLATFORM: &str = "lockgate";
 
 impl Transition {
-    /// G-5: read off the events, so that nothing can be decided and not be audited.
+    /// G-5: audit entries are derived from the events of a commit, so that no decision can be committed without its entry.
     pub fn audit(&self) -> Vec<AuditEntry> {
         self.events.iter().filter_map(|event| self.entry(event)).collect()
     }
@@ -62,7 +62,8 @@ fn detail(transition: &Transition, event: &JobEvent) -> Json {
         topic: request.topic.as_str(),
         submitter: request.actor.as_str(),
         event,
-        // What the platform does because of it has no place.
+        // Events without an actor are the platform's consequences of a person's act; the person's address does not belong to
+        // them.
         source: transition.source.filter(|_| event.actor.is_some()),
     };
     Json::trusted(serde_json::to_string(&detail).unwrap_or_else(|_| "null".to_owned()))

@@ -1,4 +1,5 @@
-//! Jobs that ran without a verdict because the safety kernel did not answer and the fail mode is open. Each is judged later.
+//! Jobs that ran without a verdict because the safety kernel did not answer and the fail mode is open. Each is judged
+//! afterwards.
 
 use std::sync::Arc;
 
@@ -8,17 +9,17 @@ use super::{Env, EventKind, Illegal, Job, Transition};
 use crate::time::Timestamp;
 use crate::verdict::{Judgement, Verdict};
 
-/// An entry of the bypass ledger. It stays in the life it happened in; a replay starts clean.
+/// An entry of the bypass ledger. It belongs to one life of the job; a replay starts without it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bypass {
-    /// The latest attempt that was let through.
+    /// The latest attempt that ran without a verdict.
     pub attempt: u32,
     pub at: Timestamp,
     pub reason: Arc<str>,
-    /// What the kernel said when it was back.
+    /// The verdict that the kernel gave once it answered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Arc<Verdict>>,
-    /// It should not have been let through.
+    /// The later verdict refuses the job: the bypass was a mistake.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wrong: bool,
 }
@@ -28,7 +29,7 @@ impl Job {
         self.life.bypass.as_ref().is_some_and(|bypass| bypass.judged.is_none())
     }
 
-    /// The kernel is back and says what it would have said.
+    /// Records the verdict that the kernel gives afterwards for an attempt that ran without one.
     pub(super) fn rejudged(&self, env: &Env<'_>) -> Result<Transition, Illegal> {
         let Some(bypass) = self.life.bypass.as_ref().filter(|_| self.needs_rejudging()) else {
             return Err(Illegal::State { input: "judging a bypass", state: self.life.state });
@@ -48,7 +49,7 @@ impl Job {
             event.rule = Some(rule.into());
             event.message = Some(verdict.reason.clone());
         });
-        // Only the attempt that was let through is taken back; a later one waits for its own verdict.
+        // Only the attempt that ran without a verdict is revoked; a later attempt waits for its own verdict.
         let on_its_way = self.life.attempt.verdict.as_ref().is_some_and(|verdict| verdict.bypassed);
         if self.life.state.is_terminal() || self.in_output_check() || !on_its_way {
             return Ok(transition);
@@ -59,7 +60,7 @@ impl Job {
 }
 
 impl Transition {
-    /// Records the bypass in place of a verdict.
+    /// Records the bypass that stands in for a verdict.
     pub(super) fn note_bypass(&mut self, verdict: &Verdict, now: Timestamp) {
         if !verdict.bypassed {
             return;

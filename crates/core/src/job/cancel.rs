@@ -1,4 +1,5 @@
-//! A client cancels the job. It ends at once; a worker that holds it is told, and its late result changes nothing.
+//! A client cancels the job. The job ends at once; the worker that holds it is told to stop, and its late result changes
+//! nothing.
 
 use std::sync::Arc;
 

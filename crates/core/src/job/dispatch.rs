@@ -1,4 +1,4 @@
-//! A claimed job is bound to a worker's session, and the worker says that it began.
+//! Binds a claimed job to a worker's session, and records the worker's report that it started.
 
 use super::{Binding, Dispatch, Env, EventKind, Evidence, Illegal, Job, JobState, Transition};
 use crate::ids::AttemptToken;
@@ -8,7 +8,8 @@ use crate::verdict::BUILTIN_ALLOW;
 impl Job {
     pub(super) fn dispatched(&self, to: Dispatch, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
-        // SCHEDULED has an allowing verdict and no binding yet; every way back there mints a new attempt.
+        // SCHEDULED implies an allowing verdict and no binding, because every path back to SCHEDULED mints a new
+        // attempt.
         if self.life.state != JobState::Scheduled {
             return Err(Illegal::State { input: "dispatch", state: self.life.state });
         }
@@ -20,7 +21,7 @@ impl Job {
         let worker = to.worker.clone();
         let life = &mut transition.job.life;
         life.state = JobState::Dispatched;
-        // From here on the successor counts: the late result of a lost attempt no longer does.
+        // The dispatched attempt replaces the lost one: a late result of the lost attempt is refused from now on.
         life.lost = None;
         life.attempt.binding = Some(Binding {
             session: to.session.clone(),
@@ -50,14 +51,14 @@ impl Job {
 }
 
 impl Transition {
-    /// RUNNING is set by the worker's report, never by the scheduler.
-    /// A worker's clock is not ours: what it says is kept between dispatch and now.
+    /// Only the worker's report sets RUNNING, never the scheduler. The worker's clock is not trusted: its start time is
+    /// clamped to the interval between dispatch and now.
     pub(super) fn note_start(&mut self, at: Timestamp, now: Timestamp) {
         let deadline = self.job.life.deadline_at;
         let Some(binding) = &mut self.job.life.attempt.binding else { return };
-        // Clocks disagree: nothing begins before it was sent, or it would have less time than it was given.
+        // A start time before the dispatch, from a clock that is behind, would shorten the attempt's timeout: clamp it.
         let (at, worker) = (at.min(now).max(binding.dispatched_at), Some(binding.worker.clone()));
-        // The worker counts from here too. The time it waited for a slot is not its own.
+        // The worker starts its own timer at the start, too: time spent waiting for a worker slot does not count.
         let timeout_at = at + binding.timeout_at.since(binding.dispatched_at);
         binding.timeout_at = deadline.map_or(timeout_at, |deadline| deadline.min(timeout_at));
         self.job.life.state = JobState::Running;

@@ -1,19 +1,21 @@
-//! Work that a job's state says is still to be done by a server instead of a worker.
+//! Duties: work that a server, not a worker, still has to do for a job, as its state implies.
 
 use super::{Job, JobState, Transition};
 
-/// G-3: kept as an index by the Store, so that the loop that does the work finds it without a scan and after any crash.
+/// G-3: the Store keeps an index of duties, so that the loop that performs them finds each job without a scan, also after a
+/// crash.
+/// The duty is derived from the state and never stored beside it, so the two cannot disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Duty {
     /// A person must agree or refuse.
     Approve,
-    /// The content of the result must be scanned.
+    /// The content of the result must be scanned for findings.
     Scan,
-    /// It was let through unjudged; the kernel must say what it thinks.
+    /// The job ran without a verdict; the kernel must judge it afterwards.
     Rejudge,
-    /// It waits for its children: its barrier must be opened when none of them is under way.
+    /// The job waits for its children: its barrier must open once no child is under way.
     Gather,
-    /// It ended badly: children that are still under way must be stopped.
+    /// The job ended badly: its children that are still under way must be stopped.
     Disown,
 }
 
@@ -44,7 +46,7 @@ impl Job {
 }
 
 impl Transition {
-    /// Duties that begin (true) or end (false) with this commit.
+    /// Duties that begin (true) or end (false) with this commit, for the Store's index.
     pub fn duties(&self) -> impl Iterator<Item = (Duty, bool)> {
         Duty::ALL.into_iter().filter_map(|duty| {
             let (before, after) = (self.owed.contains(&duty), self.job.owes(duty));

@@ -1,4 +1,4 @@
-//! Ways an attempt ends and what follows: the next attempt, or the end of the job.
+//! How an attempt ends and what follows: the next attempt, or the end of the job.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::time::Timestamp;
 use crate::verdict::{Decision, Judgement, Verdict};
 
 impl Transition {
-    /// Closes the current attempt and mints the next, judged in the same commit.
+    /// Closes the current attempt and mints the next one, judged in the same commit.
     pub(super) fn next_attempt(mut self, due_at: Timestamp, env: &Env<'_>) -> Self {
         self.settle();
         self.mint(env);
         self.judge(due_at, env)
     }
 
-    /// The next attempt, unjudged.
+    /// Replaces the current attempt by the next one, without a verdict.
     pub(super) fn mint(&mut self, env: &Env<'_>) {
         let attempt = &mut self.job.life.attempt;
         *attempt = Attempt { no: attempt.no + 1, token: env.token.clone(), verdict: None, binding: None, started_at: None };
     }
 
-    /// Puts the current, unplaced attempt where its verdict says.
+    /// Moves the current, undispatched attempt to the state that its verdict implies.
     pub(super) fn judge(mut self, due_at: Timestamp, env: &Env<'_>) -> Self {
         self.job.life.due_at = due_at;
         let verdict = match &env.judgement {
@@ -69,11 +69,11 @@ impl Transition {
         self
     }
 
-    /// Fail closed: without a verdict nothing moves, and nothing is burnt.
+    /// Fails closed: without a verdict the job waits, and no budget is spent.
     fn wait_for_verdict(mut self, env: &Env<'_>, why: &str) -> Self {
         let again = env.now + env.limits.judge_again_after;
         let life = &mut self.job.life;
-        // Judged again with the same answer is not news.
+        // Being judged again with the same outcome writes no second event.
         let already = life.state == JobState::Pending && self.events.is_empty();
         life.state = JobState::Pending;
         life.due_at = life.due_at.max(again);
@@ -87,7 +87,8 @@ impl Transition {
         self
     }
 
-    /// DENIED, by the rule of the current attempt's verdict: at once, by a person, or because no answer came in time.
+    /// Ends the job as DENIED by the rule of the current attempt's verdict: at once, by a person's refusal, or because an
+    /// approval expired.
     pub(super) fn denied(mut self, failure: Failure, actor: Option<ActorId>, now: Timestamp) -> Self {
         let rule = self.job.life.attempt.verdict.as_deref().map(rule);
         self.event(EventKind::Denied, now, |event| {
@@ -99,7 +100,7 @@ impl Transition {
         self.end(JobState::Denied, Some(failure), now)
     }
 
-    /// The job is dead: `state` says how.
+    /// Ends the job as `state`, with a dead letter.
     pub(super) fn dead(mut self, state: JobState, failure: Failure, now: Timestamp) -> Self {
         let kind = if state == JobState::Timeout { EventKind::TimedOut } else { EventKind::Failed };
         self.event(kind, now, |event| {
@@ -109,8 +110,8 @@ impl Transition {
         self.end(state, Some(failure), now)
     }
 
-    /// The attempt failed by its own doing: retry while the budget lasts, else the job ends as `state`. The handler may have named a
-    /// code and a delay.
+    /// The attempt failed by its handler's fault: retry while the failure budget lasts, else end the job as `state`. The
+    /// handler may have named an error code and a delay.
     pub(super) fn retry_or(
         mut self,
         state: JobState,

@@ -1,4 +1,4 @@
-//! The history of a job: numbered facts, appended in the commit that made them true.
+//! The history of a job: numbered events, each appended in the commit that made it true.
 
 use std::sync::Arc;
 
@@ -13,40 +13,40 @@ use crate::unknown_name::UnknownName;
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
     Submitted,
-    /// No verdict could be had yet.
+    /// The kernel could not give a verdict yet.
     Pending,
     ApprovalRequired,
     /// A person approved.
     Approved,
-    /// Let through without a verdict.
+    /// The job runs without a verdict, because the kernel did not answer and the fail mode is open.
     SafetyBypassed,
-    /// The verdict that came later would have refused it.
+    /// The verdict given after a bypass refuses the job.
     BypassRefused,
     Scheduled,
     Dispatched,
     Started,
-    /// The attempt asked whether it may do something, and may.
+    /// The attempt asked to perform an action, and policy allowed it.
     ActionAllowed,
     ActionRefused,
-    /// The attempt ended without ending the job; a new one follows.
+    /// The attempt ended without ending the job; a new attempt follows.
     AttemptFailed,
     AttemptLost,
-    /// The worker returned the attempt unstarted, because the server asked for it.
+    /// The worker returned the attempt unstarted, because the server revoked it.
     GivenBack,
     Snoozed,
-    /// The attempt submitted jobs of its own.
+    /// The attempt submitted children.
     ChildrenSubmitted,
-    /// The attempt ended; the next one comes when its children have ended.
+    /// The attempt ended; the next one starts once the children have ended.
     WaitingForChildren,
-    /// The barrier opened.
+    /// The barrier opened: no child is under way, or a person let the parent continue.
     ChildrenGathered,
-    /// What came of the same work before stands for it.
+    /// The memoised result of equal work was taken instead of running the job.
     Memoised,
-    /// An attempt that no longer counted was done all the same.
+    /// A revoked attempt succeeded nevertheless.
     DoneLate,
-    /// The work is done; its result waits for the check.
+    /// The handler succeeded; the result is held until it has been scanned.
     OutputHeld,
-    /// The result was let out unchecked, because no scanner answered.
+    /// The result was exposed without a scan, because no scanner answered.
     OutputUnchecked,
     OutputRedacted,
     OutputQuarantined,
@@ -58,9 +58,9 @@ pub enum EventKind {
     Cancelled,
     Denied,
     Replayed,
-    /// A clock that was ahead had stamped it; what was counted from that stamp moved back.
+    /// The job's latest event had the stamp of a clock that was ahead; the times computed from that stamp moved back.
     Restamped,
-    /// Stored by a newer version: kept as it is, shown by its name, and nothing is concluded from it.
+    /// A kind stored by a newer version: kept unchanged, shown by its name, and ignored by every decision.
     #[serde(untagged)]
     Unknown(UnknownName),
 }
@@ -105,15 +105,16 @@ impl EventKind {
     }
 }
 
-/// One fact. Absent fields do not apply to its kind.
+/// One event. Fields that do not apply to its kind are absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobEvent {
-    /// 1, 2, 3 … without gaps over the whole job; what watchers resume from.
+    /// Numbered from 1 without gaps over all lives of the job; watchers resume after a number.
     pub n: u64,
     pub at: Timestamp,
     pub kind: EventKind,
     pub attempt: u32,
-    /// The earlier attempt that this result came from, late: it had been declared lost, and `attempt` was its successor.
+    /// The earlier attempt that produced this late result: that attempt had been declared lost, and `attempt` is its
+    /// successor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_of: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,22 +128,22 @@ pub struct JobEvent {
     pub until: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<ActorId>,
-    /// The rule that decided, with its snapshot.
+    /// The rule that decided, with its policy snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Arc<str>>,
-    /// The payload was hidden from the actor who agreed.
+    /// The payload was hidden from the actor who approved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub payload_hidden: bool,
 }
 
 impl JobEvent {
-    /// The attempt that it is about.
+    /// The attempt that the event is about.
     pub fn about(&self) -> u32 {
         self.late_of.unwrap_or(self.attempt)
     }
 
-    /// It says that the worker itself ended the attempt, so that nothing of it runs any more. One that others ended was only
-    /// told to stop, and a timeout may be either's word.
+    /// Whether the worker itself ended the attempt, so that none of its work runs any more. An attempt that the platform
+    /// ended was only told to stop. A timeout may come from either side and therefore does not count.
     pub fn is_from_worker(&self) -> bool {
         use EventKind::{
             AttemptFailed, AttemptLost, Cancelled, DoneLate, Failed, GivenBack, OutputHeld, OutputQuarantined, Snoozed,
@@ -155,13 +156,13 @@ impl JobEvent {
             }
             AttemptLost => self.reason == Some(Reason::Interrupted),
             Cancelled => self.actor.is_none(),
-            // Without a reason it is a note about a late result, and may be about another attempt.
+            // Without a reason the event notes a late result, which may belong to another attempt.
             OutputQuarantined => self.reason.is_some(),
             _ => false,
         }
     }
 
-    /// A fact about the job's current attempt; the number is given when the transition is closed.
+    /// An event about the job's current attempt; `Transition::push` numbers it.
     pub(super) fn of(job: &Job, kind: EventKind, at: Timestamp) -> Self {
         Self {
             n: 0,

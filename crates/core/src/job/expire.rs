@@ -23,10 +23,10 @@ impl Job {
         let Some(binding) = self.holder() else {
             return Err(Illegal::NotDue);
         };
-        // What has not begun cannot run too long.
+        // A dispatched attempt that has not started cannot have exceeded its run time: it is lost, not timed out.
         if self.life.state == JobState::Dispatched {
             let evidence = Evidence::Reached(self.unstarted_since(env.now).ok_or(Illegal::NotDue)?);
-            // A caller that wakes many at once marks them lost, and paces them.
+            // No delay here: callers that wake many jobs at once use `Input::Lost` and spread the retries themselves.
             return self.lost(&self.life.attempt.token, Reason::DispatchLost, evidence, Duration::ZERO, env);
         }
         if binding.timeout_at <= env.now {
@@ -38,13 +38,14 @@ impl Job {
         Err(Illegal::NotDue)
     }
 
-    /// The time that the attempt had was what was left until the job's deadline, or that has passed meanwhile.
+    /// Whether the attempt's timeout was cut to the job's deadline, or the deadline has passed meanwhile.
     fn ran_into_its_deadline(&self, now: Timestamp) -> bool {
         let bound = self.life.attempt.binding.as_ref().map(|binding| binding.timeout_at);
         self.life.deadline_at.is_some_and(|deadline| deadline <= now || bound.is_some_and(|bound| deadline <= bound))
     }
 
-    /// When the attempt should have begun, if it has not by now. None where the deadline has passed as well: that ends the job.
+    /// When the attempt should have started, if it has not. None if the deadline has passed too: then the deadline ends the
+    /// job.
     pub fn unstarted_since(&self, now: Timestamp) -> Option<Timestamp> {
         let in_time = self.life.deadline_at.is_none_or(|deadline| deadline > now);
         let waiting = self.holder().filter(|_| self.life.state == JobState::Dispatched && in_time);
@@ -53,7 +54,7 @@ impl Job {
 }
 
 impl Transition {
-    /// The attempt ran too long. Retried while the client's budget lasts, then TIMEOUT.
+    /// The attempt exceeded its timeout: retry while the failure budget lasts, then end as TIMEOUT.
     pub(super) fn timed_out(self, env: &Env<'_>) -> Self {
         if self.job.ran_into_its_deadline(env.now) {
             return self.dead(JobState::Timeout, past_its_deadline(), env.now);

@@ -1,8 +1,8 @@
-//! Children: jobs that an attempt submits under its own fence, and the barrier behind which their parent waits for them.
+//! Children: jobs that an attempt submits under its own attempt token, and the barrier at which their parent waits for them.
 //!
-//! A parent that waits is PENDING with its next attempt minted: no worker holds it, no limit is taken for it, its deadline and a
-//! cancel find it as they find every waiting job. That it waits is a duty (G-3), so the loop that opens barriers finds it after any
-//! crash, and whether its barrier is open is read off its children's rows: nothing counts them down.
+//! A waiting parent is PENDING with its next attempt minted. No worker holds it and it takes no concurrency limit; its
+//! deadline and a cancel treat it like every waiting job. The wait is a duty (G-3), so the loop that opens barriers finds it
+//! after any crash. Whether the barrier is open is read from the children's rows: a counter could be lost or counted twice.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,29 +17,30 @@ use crate::limits::SPAN_MS_MAX;
 use crate::time::Timestamp;
 use crate::verdict::{BUILTIN_ALLOW, Decision, Judgement, Verdict};
 
-/// Named in the question and in its answer. No policy has such a rule: names of rules have no colon.
+/// The rule name of the approval that `OnTimeout::Review` asks for. Policy rules cannot have it, because their names contain
+/// no colon.
 const REVIEW_RULE: &str = "children:review";
-/// How long a parent waits that names no time.
+/// How long a parent waits if the handler names no timeout.
 pub const WAIT_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
-/// What a life knows of the jobs that its attempts submitted. Absent: it never submitted any.
+/// What a life records about its children. Absent if none of its attempts submitted any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
-    /// The next attempt waits for them.
+    /// Present while the next attempt waits for the children.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Barrier>,
     /// How often a barrier opened in this life.
     #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
     pub rounds: u32,
-    /// The last one opened before all of them had ended, because a person said so.
+    /// The last barrier opened before all children had ended, because a person approved it.
     #[serde(rename = "p", default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// The life ended badly, and none of them goes on.
+    /// The life ended badly and all its children have been stopped.
     #[serde(rename = "s", default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
 }
 
-/// What a parent waits behind.
+/// The barrier that a parent waits at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Barrier {
     #[serde(rename = "s")]
@@ -48,19 +49,19 @@ pub struct Barrier {
     pub until: Timestamp,
     #[serde(rename = "t", default)]
     pub on_timeout: OnTimeout,
-    /// What policy's own question had got before the review took its place.
+    /// Policy's own approval of the job, set aside while the review takes its place.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     approval: Option<Approval>,
 }
 
-/// What follows if children are still under way when the time is up.
+/// What happens if children are still under way when the timeout passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
     /// The parent ends as FAILED.
     #[default]
     Fail,
-    /// A person decides whether it goes on with what there is.
+    /// A person decides whether the parent continues with the children that have ended.
     Review,
 }
 
@@ -99,19 +100,19 @@ const fn is_zero(n: &u32) -> bool {
 }
 
 impl Job {
-    /// What the parent waits behind, until its barrier opens or its time is up.
+    /// The barrier that the parent waits at, until it opens or times out.
     pub fn barrier(&self) -> Option<&Barrier> {
         self.life.family.as_ref()?.waits.as_ref().filter(|_| self.life.state == JobState::Pending)
     }
 
-    /// F-3: the life ended otherwise than well, and children of it may still be under way.
+    /// F-3: the life ended other than well, and some of its children may still be under way.
     pub(super) fn owes_its_children_an_end(&self) -> bool {
         let badly = matches!(self.life.state, JobState::Failed | JobState::Timeout | JobState::Cancelled | JobState::Denied);
         badly && self.life.family.as_ref().is_some_and(|family| !family.settled)
     }
 
-    /// F-1: an attempt is about to submit so many new children. They are inserted against the version that this leaves, so
-    /// an attempt that no longer counts adds none; and a life that has children knows it before there is one.
+    /// F-1: an attempt is about to submit `children` new children. They are inserted against the version that this commit
+    /// leaves, so that a revoked attempt adds none, and so that the life records its family before the first child exists.
     pub(super) fn spawned(&self, token: &AttemptToken, children: u32, env: &Env<'_>) -> Result<Transition, Illegal> {
         if !self.holds(token) {
             return Err(Illegal::Superseded);
@@ -123,7 +124,8 @@ impl Job {
         Ok(transition)
     }
 
-    /// F-2: none of its children is under way. A reader that saw this before the attempt that waits was minted saw other children.
+    /// F-2: no child is under way. The token binds the observation to the waiting attempt: a reader that looked before that
+    /// attempt was minted did not see all its children.
     pub(super) fn gathered(&self, token: &AttemptToken, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
         if self.life.attempt.token != *token {
@@ -137,7 +139,7 @@ impl Job {
         Ok(transition.judge(env.now, env))
     }
 
-    /// The time of the barrier is up, and it was not opened before.
+    /// The barrier timed out before it opened.
     pub(super) fn waited_too_long(&self, env: &Env<'_>) -> Option<Transition> {
         let barrier = self.barrier().filter(|barrier| barrier.until <= env.now)?;
         let mut transition = Transition::from(self);
@@ -149,7 +151,7 @@ impl Job {
         })
     }
 
-    /// F-3: the life ended badly, and whatever of its children was under way was stopped. A later life has children of its own.
+    /// F-3: the life ended badly, and all its children have been stopped. A later life has its own children.
     pub(super) fn settled(&self, life: u32) -> Result<Transition, Illegal> {
         if self.life.no != life {
             return Err(Illegal::Superseded);
@@ -166,7 +168,7 @@ impl Job {
 }
 
 impl Transition {
-    /// The attempt ends without ending the job: the next one comes when none of the children is under way. Costs no attempt.
+    /// Ends the attempt without ending the job: the next one starts once no child is under way. Costs no attempt.
     pub(super) fn wait_for_children(mut self, timeout: Option<Duration>, on_timeout: OnTimeout, env: &Env<'_>) -> Self {
         let rounds = self.job.life.family.as_ref().map_or(0, |family| family.rounds);
         if rounds >= env.limits.snoozes_max {
@@ -188,7 +190,7 @@ impl Transition {
         self
     }
 
-    /// The parent goes on. What opened is written down, so that a later attempt of the same life still knows it.
+    /// Lets the parent continue. The opening is recorded, so that later attempts of this life still know about it.
     fn open(&mut self, partial: bool, now: Timestamp) {
         if let Some(family) = &mut self.job.life.family {
             family.waits = None;
@@ -200,7 +202,8 @@ impl Transition {
         });
     }
 
-    /// A question to people, like those of policy: a person other than the submitter answers, and it is audited.
+    /// Asks people, with the rules of a policy approval: a person other than the submitter answers, and the answer is
+    /// audited.
     fn review(mut self, why: &str, env: &Env<'_>) -> Self {
         let snapshot = match &env.judgement {
             Judgement::Decided(verdict) => verdict.snapshot.clone(),
@@ -218,7 +221,8 @@ impl Transition {
         self.ask(&question, env)
     }
 
-    /// If it is the review that was granted: the barrier is open, and what policy had been told counts again.
+    /// If the granted approval is the review: opens the barrier, and restores the policy approval that the review had
+    /// replaced.
     pub(super) fn after_review(&mut self, now: Timestamp) {
         let reviewed = self.job.life.approval.as_ref().is_some_and(|approval| &*approval.rule == REVIEW_RULE);
         let waits = self.job.life.family.as_mut().and_then(|family| family.waits.as_mut());

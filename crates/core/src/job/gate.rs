@@ -1,4 +1,4 @@
-//! A question to people that the platform itself puts before a job: a node of a run that asks for approval.
+//! The approval gate: an approval that the platform itself requires, for a node of a run that asks for one.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use crate::request::{ApprovalGate, Json};
 use crate::time::Timestamp;
 use crate::verdict::{ApprovalTerms, Decision, Verdict};
 
-/// Named in the question and in its answer. No policy has such a rule: names of rules have no colon.
+/// The rule name of the gate's approval. Policy rules cannot have it, because their names contain no colon.
 const RULE: &str = "dag:approval";
 
 impl Transition {
-    /// What policy allows still waits for the people that the gate asks for. What policy denies stays denied, and what
-    /// both ask people for is asked once.
+    /// Turns an allowing verdict into one that requires the gate's approval. A denial stays a denial; if policy requires
+    /// approval too, both are merged so that people are asked once.
     pub(super) fn behind_the_gate(&self, verdict: &Arc<Verdict>) -> Arc<Verdict> {
         let Some(gate) = &self.job.request.gate else { return verdict.clone() };
         match verdict.decision {
@@ -32,7 +32,7 @@ impl Transition {
         }))
     }
 
-    /// Agreement was all there was to do.
+    /// The node consists of the approval alone: the job ends when it is given.
     pub(super) fn agreed(mut self, now: Timestamp) -> Self {
         let votes = self.job.life.approval.iter().flat_map(|approval| &approval.votes);
         let people: Vec<&str> = votes.map(|vote| vote.actor.as_str()).collect();
@@ -42,7 +42,7 @@ impl Transition {
     }
 }
 
-/// Policy's question and the gate's as one: as many people as the stricter asks for, within the shorter time.
+/// Policy's approval and the gate's merged: the larger number of votes, within the shorter time.
 fn both(verdict: &Verdict, gate: &ApprovalGate) -> Verdict {
     let asked = verdict.approval.clone().unwrap_or_default();
     let sooner = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();

@@ -1,4 +1,4 @@
-//! A waiting job that no worker can ever take.
+//! Ends a waiting job that no worker can ever take.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::{Env, Evidence, Failure, Illegal, Job, JobState, Reason, Transition};
 use crate::pools::RoutingId;
 
 impl Job {
-    /// Ends a job that waits for a worker. The caller has looked for one often enough; a change of the configuration
-    /// meanwhile is a new chance.
+    /// The caller has searched for a worker often enough. The evidence refuses the commit if the pools configuration changed
+    /// meanwhile, because the new one may have a worker.
     pub(super) fn given_up(
         &self,
         reason: Reason,

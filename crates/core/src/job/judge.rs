@@ -1,4 +1,4 @@
-//! A job that had no verdict gets one, or one whose verdict is out of date is judged again.
+//! Judges a job that has no verdict, and judges a job again whose verdict is out of date.
 
 use super::{Env, EventKind, Illegal, Job, JobState, Life, Reason, Transition};
 use crate::verdict::{Decision, Judgement};
@@ -7,18 +7,19 @@ impl Job {
     pub(super) fn judged(&self, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
         match self.life.state {
-            // It waits for its children, and not for a verdict.
+            // A parent at its barrier waits for its children, not for a verdict.
             JobState::Pending if self.barrier().is_some() => self.waited_too_long(env).ok_or(Illegal::NotDue),
-            // The kernel still does not answer: that is no news, and not worth a write.
+            // The kernel still does not answer: nothing changed, so nothing is written.
             JobState::Pending if matches!(env.judgement, Judgement::Unavailable(_)) => Err(Illegal::NotDue),
             JobState::Pending => {
-                // Judged early, it still starts no earlier than its delay or backoff says.
+                // An early verdict must not start the job before its delay or backoff has passed.
                 let due_at = self.life.due_at.max(env.now);
                 Ok(Transition::from(self).judge(due_at, env))
             }
-            // Going back is a new attempt (J-1). Nothing is burnt, and the job keeps its place in the lane.
+            // Going back takes a new attempt (J-1). No budget is spent, and the job keeps its place in the lane.
             JobState::Scheduled => Ok(Transition::from(self).next_attempt(self.life.due_at, env)),
-            // The policy moved while the attempt was on its way. Started or not, what is no longer allowed is called back.
+            // The policy changed while the assignment was on its way. An attempt that it no longer allows is revoked,
+            // started or not.
             JobState::Dispatched if !env.judgement_allows(&self.life) => {
                 let mut transition = Transition::from(self);
                 transition.stop_worker(env.now);
@@ -32,7 +33,7 @@ impl Job {
 }
 
 impl Env<'_> {
-    /// Whether the judgement lets an attempt of this life go on. Without one there is no reason to call it back.
+    /// Whether the judgement lets the attempt go on. An unavailable kernel is no reason to revoke it.
     pub(super) fn judgement_allows(&self, life: &Life) -> bool {
         let Judgement::Decided(verdict) = &self.judgement else { return true };
         match verdict.decision {

@@ -2,15 +2,15 @@
 
 use super::{Life, OutputStage};
 
-/// It ran without a verdict.
+/// The job ran without a verdict.
 const BYPASSED: &str = "safety_bypassed";
-/// Why.
+/// Why it ran without a verdict.
 const BYPASS_REASON: &str = "safety_bypass_reason";
-/// Its result is out unscanned.
+/// The result was exposed without a scan.
 const OUTPUT_BYPASSED: &str = "safety_bypassed_output";
 
 impl Life {
-    /// What the platform says about a job beside the client's own labels. Clients cannot set these.
+    /// The labels that the platform adds to the client's own. Clients cannot set these names.
     pub fn platform_labels(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let bypassed = self.bypass.as_ref().map(|bypass| [(BYPASSED, "true"), (BYPASS_REASON, &*bypass.reason)]);
         let unscanned = self.output.as_ref().filter(|check| check.stage == OutputStage::Unchecked);

@@ -1,7 +1,7 @@
-//! Work that was done although it no longer counted: its job was cancelled, ran out of time or was given to another worker.
+//! Late results: an attempt succeeded after its job had been cancelled, had timed out or had been given to another worker.
 //!
-//! The job stays what it is (J-3). But the rollback of a run has to know of it, so jobs of runs remember which
-//! attempts were taken away, and take down the success of one of them.
+//! The job's state does not change (J-3). But the rollback of a run must undo that work too, so a job of a run
+//! remembers its revoked attempts and records the success of one of them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::output::{OutputDecision, OutputStep, OutputVerdict};
 use crate::request::Json;
 use crate::time::Timestamp;
 
-/// Attempts that are remembered after they were taken away, the latest ones. Those before had their time.
+/// How many revoked attempts a job remembers. The oldest is dropped: its worker has had time for several attempts to report.
 pub(super) const TAKEN_MAX: usize = 8;
 
 impl Job {
@@ -20,19 +20,20 @@ impl Job {
         self.life.taken.iter().find(|taken| taken.token == *token)
     }
 
-    /// Of a job of a run: the attempt was taken from its worker, and no report of it ends or moves the job.
+    /// For a job of a run: whether the attempt was revoked. No report of a revoked attempt ends or moves the job.
     pub fn is_taken(&self, token: &AttemptToken) -> bool {
         self.was_taken(token).is_some()
     }
 
-    /// Of a job of a run: who may still be at work on attempts that no longer count.
+    /// For a job of a run: the sessions that may still be working on revoked attempts.
     pub fn leaving(&self) -> impl Iterator<Item = &Leaving> {
         self.life.taken.iter().filter_map(|taken| taken.leaving.as_ref())
     }
 
-    /// an attempt that was taken from its worker is surely over. What its run did may be undone once all of them are.
+    /// a revoked attempt is certainly over. A run may be undone only once all its revoked attempts are.
     pub(super) fn let_go(&self, token: &AttemptToken) -> Result<Transition, Illegal> {
-        // While the scan holds its late result, its run goes on waiting: the work was done, and its undo is still to come.
+        // The scan still holds the attempt's late result: the work was done and must be undone too, so the run keeps
+        // waiting.
         let is_held = self.late_result_is_held() && self.life.late.as_ref().is_some_and(|late| late.token == *token);
         self.was_taken(token).filter(|taken| taken.leaving.is_some() && !is_held).ok_or(Illegal::Superseded)?;
         let mut transition = Transition::from(self);
@@ -40,22 +41,23 @@ impl Job {
         Ok(transition)
     }
 
-    /// Its work was done by an attempt that no longer counted, nothing else can come of it, and the rollback may know.
+    /// A revoked attempt did the work, no other attempt will, and the scan no longer holds the result: the rollback may see
+    /// it.
     pub fn is_done_late(&self) -> bool {
         self.has_late_result() && !self.late_result_is_held()
     }
 
-    /// The late result waits for the scan, and so does the run that wants to know of it.
+    /// The scan holds the late result, so the run does not see it yet.
     pub(super) fn late_result_is_held(&self) -> bool {
         self.has_late_result() && self.output_stage() == Some(OutputStage::Held)
     }
 
-    /// Only a job that is over keeps a late result: until then one that counts may come.
+    /// A late result counts only once the job is over: before that, the current attempt may still succeed.
     pub(super) fn has_late_result(&self) -> bool {
         self.life.late.is_some() && self.life.state.is_terminal() && !self.is_done()
     }
 
-    /// Its work was done by this very attempt.
+    /// Whether this attempt did the job's work.
     pub fn was_done_by(&self, token: &AttemptToken) -> bool {
         self.is_done() && self.life.attempt.token == *token
     }
@@ -64,7 +66,7 @@ impl Job {
         matches!(self.life.state, JobState::Succeeded | JobState::OutputQuarantined) || self.in_output_check()
     }
 
-    /// a success of an attempt that was taken away is taken down, once, and ends nothing.
+    /// records the success of a revoked attempt, once; the job does not end by it.
     pub(super) fn done_late(
         &self,
         token: &AttemptToken,
@@ -85,7 +87,8 @@ impl Job {
         if self.life.state.is_terminal() && fits {
             transition.keep_late(no, result, step, env);
         }
-        // its run hears of a held result after the scan, and must not begin to undo what the work used before.
+        // the run sees a held result only after the scan. Until then it must not undo anything that this work may have
+        // used.
         if transition.job.late_result_is_held() {
             transition.wait_for_scan(token, env.now);
         } else {
@@ -96,12 +99,12 @@ impl Job {
 }
 
 impl Transition {
-    /// The current attempt is being taken from its worker, who may finish it all the same, or be at work on it for a while.
+    /// Remembers the current attempt while it is revoked: its worker may still finish it, or go on working for a while.
     pub(super) fn remember_taken(&mut self, now: Timestamp) {
         if self.job.request.run.is_none() {
             return;
         }
-        // A worker that does not have it, and one whose session is closed, are not waited for.
+        // With this evidence the attempt is over: the worker no longer has it, or its session is closed.
         let over = matches!(self.evidence, Evidence::Attached { .. } | Evidence::Closed { .. });
         let life = &mut self.job.life;
         let binding = life.attempt.binding.as_ref().filter(|_| !over);
@@ -116,8 +119,8 @@ impl Transition {
         life.taken.push(LostAttempt { no: life.attempt.no, token: life.attempt.token.clone(), leaving });
     }
 
-    /// This attempt has reported, and the wait for its worker becomes the wait for the scan of its result. A wait whose time is over
-    /// has ended, and its run may be undoing already: it hears of the work after the scan, and undoes that too.
+    /// The attempt has reported, so the wait for its worker becomes the wait for the scan of its result. If the wait for the
+    /// worker has expired, the run may be undoing already: it sees this work after the scan and undoes it then.
     fn wait_for_scan(&mut self, token: &AttemptToken, now: Timestamp) {
         let taken = self.job.life.taken.iter_mut().find(|taken| taken.token == *token);
         if let Some(leaving) = taken.and_then(|taken| taken.leaving.as_mut()).filter(|leaving| leaving.until > now) {
@@ -125,21 +128,21 @@ impl Transition {
         }
     }
 
-    /// Nothing of this attempt is under way any more.
+    /// Records that no work of this attempt is under way any more.
     pub(super) fn note_left(&mut self, token: &AttemptToken) {
         if let Some(taken) = self.job.life.taken.iter_mut().find(|taken| taken.token == *token) {
             taken.leaving = None;
         }
     }
 
-    /// The scan of a late result is over, whatever it said: its run hears of the work now.
+    /// The scan of a late result ended, with any verdict: its run may see the work now.
     pub(super) fn late_came_out(&mut self) {
         if let Some(late) = self.job.life.late.clone() {
             self.note_left(&late.token);
         }
     }
 
-    /// The result passes policy like every other: what undoes the work may read it.
+    /// Keeps the late result, subject to the output policy like every result: the compensation may read it.
     pub(super) fn keep_late(&mut self, attempt: u32, result: Json, step: OutputStep, env: &Env<'_>) {
         let check = |stage| Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
         self.result = Some(result.clone());
@@ -158,7 +161,8 @@ impl Transition {
         };
     }
 
-    /// What policy holds back is not kept: there is nothing to release of a job that did not succeed.
+    /// A late result that policy quarantines is not kept: a job that did not succeed has no result that a person could
+    /// release.
     pub(super) fn late_decided(&mut self, verdict: &Arc<OutputVerdict>, result: Json, env: &Env<'_>) {
         let attempt = self.job.life.late.as_ref().map_or(0, |late| late.no);
         let kept = match (verdict.decision, &verdict.redacted) {

@@ -1,4 +1,4 @@
-//! The platform lost an attempt: its worker went, or never had it.
+//! The platform lost an attempt: its worker went silent, or never had it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{Env, EventKind, Evidence, Failure, Illegal, Job, JobState, LostAttem
 use crate::ids::AttemptToken;
 
 impl Job {
-    /// Charged to the platform's own budget, never to the client's.
+    /// The infrastructure budget pays for the retry, never the client's failure budget.
     pub(super) fn lost(
         &self,
         token: &AttemptToken,
@@ -15,7 +15,8 @@ impl Job {
         turn: Duration,
         env: &Env<'_>,
     ) -> Result<Transition, Illegal> {
-        // An attempt keeps its token from its birth on: what one session lost may be held by another.
+        // The token does not change when an attempt is dispatched, so an observation about one session must not end the
+        // attempt if another session holds it.
         let elsewhere = match &evidence {
             Evidence::Attached { session, .. } | Evidence::Closed { session, .. } => {
                 self.holder().is_some_and(|binding| binding.session != *session)
@@ -25,7 +26,7 @@ impl Job {
         if elsewhere || !self.holds(token) {
             return Err(Illegal::Superseded);
         }
-        // What was to be taken from its worker because it had not begun may have begun meanwhile.
+        // The attempt was to be revoked because it had not started, but it may have started since the caller looked.
         if reason == Reason::DispatchLost && self.unstarted_since(env.now).is_none() {
             return Err(Illegal::NotDue);
         }

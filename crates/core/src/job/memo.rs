@@ -1,4 +1,4 @@
-//! Work that was done before need not be done again: what came of it then stands for it, under the policy of now.
+//! Memoisation: the stored result of equal work is taken instead of running the job again, if the policy in force allows it.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::output::{OutputDecision, OutputStep};
 use crate::request::{JobRequest, Json, RequestHash};
 use crate::verdict::{Decision, Judgement, Verdict};
 
-/// What came of the same work before.
+/// Equal work that was done earlier.
 #[derive(Clone, Debug)]
 pub struct Earlier {
-    /// The job that did it, without its payload.
+    /// The job that did the work, without its payload.
     pub job: Box<Job>,
-    /// What came out, after policy had its say.
+    /// The result after the output policy's verdict.
     pub result: Json,
 }
 
-/// By which the same work is known again: all that says what is to be done, in canonical JSON. How urgent it is and how often it
-/// may be tried makes no other work of it.
+/// The key of equal work: every field that says what is to be done, in canonical JSON. Priority and retry settings are left
+/// out, because they do not change the work.
 pub fn memo_key(request: &JobRequest) -> Arc<str> {
-    // As a worker would get it, byte for byte: numbers that do not fit must not become the same number here. What a template
-    // makes has sorted keys and no spaces.
+    // The payload's bytes as a worker would get them: parsing could map two different large numbers to one. Templates
+    // produce sorted keys and no spaces, so equal payloads have equal bytes.
     let payload = request.payload.as_str();
     let asked = serde_json::json!({
         "capability": request.capability,
@@ -40,10 +40,10 @@ pub fn memo_key(request: &JobRequest) -> Arc<str> {
 }
 
 impl Earlier {
-    /// G-6: nothing comes out without a verdict. What policy says now about the work decides whether it may be asked for, and
-    /// what it says about the result whether that may come out: if it wants to look into results, only one that it let out by
-    /// the same rules for the same people, and under the same labels: rules ask for those, and that of the workflow is not in
-    /// the key. `step` is what the check of the result's metadata said for this job.
+    /// G-6: no result is exposed without a verdict. The policy in force must allow the job without approval, and must allow
+    /// the result. If it scans results, only a result qualifies that the same rules let out for the same actor and the same
+    /// labels: rules may match on both, and the workflow's label is not part of the key. `step` is the outcome of the
+    /// metadata check for this job.
     pub fn stands_for(&self, request: &JobRequest, verdict: &Verdict, step: &OutputStep) -> bool {
         let Job { request: asked, life, .. } = &*self.job;
         let sound = life.state == JobState::Succeeded && !self.job.needs_scan() && life.bypass.is_none();
@@ -60,17 +60,17 @@ impl Earlier {
     }
 }
 
-/// As far as rules about results can tell.
+/// Whether rules about results cannot tell the two requests apart.
 fn is_seen_alike(one: &JobRequest, other: &JobRequest) -> bool {
     (&one.actor, &one.actor_type, &one.labels) == (&other.actor, &other.actor_type, &other.labels)
 }
 
-/// As it is: no approval is needed, and the verdict is one.
+/// The job may run as it is: no approval is needed, and the verdict is not a bypass.
 fn may_run(verdict: &Verdict) -> bool {
     matches!(verdict.decision, Decision::Allow | Decision::AllowWithConstraints) && !verdict.bypassed
 }
 
-/// Creates a job whose work was done before: it has succeeded with what came of it then.
+/// Creates a job that has already succeeded with the memoised result.
 pub fn memoised(request: Arc<JobRequest>, hash: RequestHash, earlier: Earlier, env: &Env<'_>) -> Transition {
     let mut transition = born(request, hash, env);
     if let Judgement::Decided(verdict) = &env.judgement {
@@ -85,8 +85,8 @@ pub fn memoised(request: Arc<JobRequest>, hash: RequestHash, earlier: Earlier, e
 }
 
 impl Transition {
-    /// The key under which what came of the job is to be found by others, and for how long, if this commit ends it well. What
-    /// stands for earlier work is not work that was done: it makes nothing last longer.
+    /// The key under which other jobs find this job's result, and for how long, if this commit ends it well. A result that
+    /// was itself memoised is not stored again: that would extend its validity without work being done.
     pub fn memoises(&self) -> Option<(&str, u64)> {
         let job = &self.job;
         let ends =
@@ -97,7 +97,7 @@ impl Transition {
 }
 
 impl Job {
-    /// The job that did the work, if this one only took over what came of it.
+    /// The job that did the work, if this job took its memoised result.
     pub fn memo_of(&self) -> Option<&JobId> {
         self.life.memo_of.as_ref()
     }

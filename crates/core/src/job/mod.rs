@@ -67,14 +67,14 @@ use crate::verdict::{Constraints, Judgement, Verdict};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub seq: JobSeq,
-    /// Grows by one with every committed transition; the compare-and-set of all of them.
+    /// Grows by one with each committed transition; every commit compares it, so that a stale decision changes nothing.
     pub version: i64,
     pub request: Arc<JobRequest>,
     pub hash: RequestHash,
     pub life: Life,
 }
 
-/// From submit or replay to a terminal state.
+/// One life: from submit or replay to a terminal state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
     /// 1 after submit, one more after each replay.
@@ -83,11 +83,11 @@ pub struct Life {
     pub attempt: Attempt,
     #[serde(default)]
     pub counters: Counters,
-    /// First submit; the same for all lives.
+    /// When the first life was submitted; equal in all lives.
     pub submitted_at: Timestamp,
     /// When this life began.
     pub began_at: Timestamp,
-    /// Not to be started, or not to be judged again, before this time.
+    /// The job is neither started nor judged again before this time.
     pub due_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,
@@ -95,38 +95,38 @@ pub struct Life {
     pub ended_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<Failure>,
-    /// The attempt that was declared lost; its late result still counts until a successor is dispatched.
+    /// The attempt that was declared lost. Its late result still counts until the successor is dispatched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostAttempt>,
-    /// Of a job of a run: attempts that were taken from their workers, whose success must be known all the same.
+    /// Of a job of a run: revoked attempts whose success must still be recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<LostAttempt>,
-    /// The one of them that was done.
+    /// The revoked attempt that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LostAttempt>,
-    /// What people were asked in this life, and said.
+    /// The approval that was asked for in this life, with its votes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The check of the latest result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputCheck>,
-    /// The latest attempt of this life that ran unjudged.
+    /// The latest attempt of this life that ran without a verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bypass: Option<Bypass>,
-    /// Jobs that attempts of this life submitted.
+    /// The children that attempts of this life submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
-    /// The job that did the work before, whose result stands for it.
+    /// The job whose memoised result stands for this job's work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo_of: Option<JobId>,
-    /// Events written so far, over all lives: the next one's number minus one.
+    /// How many events were written over all lives; the next event's number is one higher.
     pub events: u64,
 }
 
-/// One try. The token is its fence.
+/// One attempt. Its token fences it: reports with another token change nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Grows over all lives.
+    /// Grows over all lives, so that an attempt's number is unique within the job.
     pub no: u32,
     pub token: AttemptToken,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,11 +143,12 @@ pub struct Binding {
     pub session: SessionId,
     pub worker: WorkerId,
     pub dispatched_at: Timestamp,
-    /// The attempt must have ended by then: counted from dispatch, and anew from its start.
+    /// The attempt must have ended by then. Computed at dispatch, and again when it starts.
     pub timeout_at: Timestamp,
     /// The attempt must have started by then.
     pub start_by: Timestamp,
-    /// Number of the assignment on its session, for the inventory rule.
+    /// The number of the assignment on its session. A beat lists the latest assignment that the worker received: an older
+    /// one that is missing in its inventory is lost.
     pub assignment: u64,
 }
 
@@ -155,25 +156,25 @@ pub struct Binding {
 pub struct LostAttempt {
     pub no: u32,
     pub token: AttemptToken,
-    /// The worker that it was taken from may still be at work on it. None once it is surely over.
+    /// Present while the worker may still be working on the revoked attempt; None once it is certainly over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<Leaving>,
 }
 
-/// Who may still be at work on an attempt that no longer counts, and until when.
+/// A session that may still be working on a revoked attempt, and until when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leaving {
     /// Once this session is closed, the attempt counts as over.
     pub session: SessionId,
-    /// From then on it counts as over too: its worker had to stop it by itself.
+    /// From then on the attempt counts as over, because its worker had to stop it at its timeout.
     pub until: Timestamp,
-    /// The worker reported a success and the output scan holds the result. Only the end of the scan ends this wait: the work was
-    /// done, so neither a closed session nor the time may let its run undo what the work used.
+    /// The worker reported a success and the output scan holds the result. Only the end of the scan ends this wait: the work
+    /// was done, so neither a closed session nor the time may let the run undo what the work used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scan: bool,
 }
 
-/// What has been spent. Each budget is separate: a user's retries are not the platform's to spend.
+/// What has been spent. The budgets are separate, so that the platform's faults do not spend the client's retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     #[serde(default)]
@@ -184,7 +185,7 @@ pub struct Counters {
     pub snoozes: u32,
 }
 
-/// Why something went wrong, in a word for machines and a sentence for people.
+/// Why something went wrong: a code for machines and a sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     pub reason: Reason,
@@ -216,38 +217,39 @@ pub enum Reason {
     DispatchLost,
     /// The worker gave the attempt back while shutting down.
     Interrupted,
-    /// No pool is configured for the topic, or none that the job and policy agree on.
+    /// No pool is configured for the topic, or policy allows none of the topic's pools.
     NoPoolMapping,
-    /// No worker of the pool can ever take it.
+    /// No worker of the job's pools can ever take it.
     NoWorkers,
-    /// The workers that fit are overloaded. Only asked for: such a job waits until its deadline and has no other end.
+    /// The workers that fit are overloaded. Only shown by `why`: such a job waits until its deadline and never ends for this
+    /// reason.
     PoolOverloaded,
-    /// A limit of the tenant is used up. Only asked for, like `PoolOverloaded`.
+    /// A concurrency limit of the tenant is used up. Only shown by `why`, like `PoolOverloaded`.
     TenantLimit,
-    /// The handler asked to be run later, too often.
+    /// The handler snoozed more often than allowed.
     SnoozeLimit,
-    /// Children were still under way when the time to wait for them was up.
+    /// Children were still under way when the parent's wait timed out.
     ChildrenTimeout,
     /// Policy changed and no longer allows the attempt.
     Revoked,
     /// A person cancelled the job.
     Cancelled,
-    /// Policy denied the attempt. Rows have the older word: see [`Reason::stored`].
+    /// Policy denied the attempt. Rows keep the name of the first release: see [`Reason::stored`].
     #[serde(rename(serialize = "denied", deserialize = "safety_denied"), alias = "denied")]
     Denied,
     /// A person refused the approval that policy asked for.
     ApprovalRejected,
-    /// No answer came in time.
+    /// The approval expired unanswered.
     ApprovalExpired,
     /// The result was larger than policy allows.
     OutputTooLarge,
-    /// Policy holds the result back.
+    /// Policy quarantined the result.
     OutputQuarantined,
-    /// What a run waited for does not exist any more, or there is nothing left that it waits for.
+    /// What a run waited for does not exist any more, or nothing is left that could move the run on.
     Orphaned,
-    /// Of a node of a run: how its parents ended does not let it run.
+    /// Of a node of a run: its join does not let it run, by how its parents ended.
     Upstream,
-    /// What says how to undo a job's work cannot be read.
+    /// The stored description of a compensation cannot be read.
     SagaUnmarshalFailed,
     /// Stored by a newer version: kept as it is, shown by its name, and nothing is concluded from it.
     #[serde(untagged)]
@@ -320,7 +322,7 @@ impl Reason {
     }
 }
 
-/// Everything a decision may use besides the job and the input.
+/// Everything that a decision may use besides the job and the input.
 #[derive(Clone, Debug)]
 pub struct Env<'a> {
     pub now: Timestamp,
@@ -333,53 +335,54 @@ pub struct Env<'a> {
     pub judgement: Judgement,
 }
 
-/// Something happened to a job.
+/// An input of the state machine: something that happened to a job.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A verdict was asked for a job that had none.
+    /// The kernel was asked for a verdict on a job that had none.
     Judged,
     /// A claimed job is sent to a worker.
     Dispatch(Dispatch),
-    /// The worker began.
+    /// The worker reported that the attempt started.
     Started { token: AttemptToken, at: Timestamp },
-    /// The worker asked about one action.
+    /// The attempt asked whether it may perform one action.
     Checked { token: AttemptToken, action: Action, verdict: Arc<Verdict> },
-    /// The attempt is about to submit so many new children.
+    /// The attempt is about to submit this many new children.
     Spawned { token: AttemptToken, children: u32 },
-    /// The worker ended.
+    /// The worker reported how the attempt ended.
     Reported(AttemptReport),
-    /// None of the children that the next attempt waits for is under way. Of later waits of the same job that says nothing.
+    /// None of the children that the next attempt waits for is under way. The token names that attempt, because the
+    /// observation says nothing about a later wait.
     Gathered { token: AttemptToken },
-    /// This life ended badly, and none of its children goes on.
+    /// This life ended badly, and all its children have been stopped.
     Settled { life: u32 },
-    /// The session that holds the attempt is gone, does not know the attempt, or has not begun it in time. The next one has its
-    /// turn so much later: many may be lost at once.
+    /// The session that holds the attempt is gone, does not have the attempt, or has not started it in time. `turn` delays
+    /// the retry, so that many attempts lost at once do not come back at once.
     Lost { token: AttemptToken, reason: Reason, evidence: Evidence, turn: Duration },
-    /// No worker can ever take it as things are, and that was checked often enough.
+    /// No worker can take the job under this configuration, and that was checked often enough.
     GivenUp { reason: Reason, message: Arc<str>, routing: RoutingId },
-    /// An attempt that was taken from its worker is over: the worker says so, or no longer has it, or its session is closed.
+    /// A revoked attempt is over: the worker says so, or no longer has it, or its session is closed.
     LetGo { token: AttemptToken },
     /// A timer fired.
     Woken,
-    /// A client cancels it.
+    /// A client cancels the job.
     Cancel { actor: ActorId, note: Option<Arc<str>> },
-    /// A person answers an approval.
+    /// A person votes on an approval.
     Vote(Ballot),
-    /// The kernel is back; what would it have said about a job it was not asked about?
+    /// The kernel answers again and judges a job that ran without its verdict.
     Rejudged,
-    /// The content of its result was scanned.
+    /// The content of the job's result was scanned.
     Scanned(Scanned),
-    /// No scanner answers for its held result, and the fail mode does not let it wait.
+    /// No scanner answers for the held result, and the fail mode lets it out unscanned.
     LetOut(UnscannedRelease),
     /// A person releases a quarantined result.
     Release { actor: ActorId, note: Option<Arc<str>> },
     /// An operator replays a dead job.
     Replay { actor: ActorId },
-    /// Its latest event has this stamp, and the time by every clock that was asked is this.
+    /// `changed_at` is the stamp of the job's latest event, `right` the time by every clock that was asked.
     Restamped { changed_at: Timestamp, right: Timestamp },
 }
 
-/// Where a claimed job goes.
+/// The session that a claimed job is sent to.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     pub session: SessionId,
@@ -390,7 +393,7 @@ pub struct Dispatch {
     pub routing: RoutingId,
 }
 
-/// The input does not apply to the job as it is. Nothing changes.
+/// The input does not apply to the job in its present state. Nothing changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Illegal {
     /// J-3, A-2: the report is of an attempt that no longer counts.
@@ -400,14 +403,14 @@ pub enum Illegal {
     Terminal(JobState),
     #[error("{input} is not possible while the job is {state}")]
     State { input: &'static str, state: JobState },
-    /// Nothing is due yet.
+    /// No timer of the job has fired.
     #[error("nothing is due yet")]
     NotDue,
     #[error("this person has voted already")]
     AlreadyVoted,
     #[error("the submitter cannot approve their own job; ask somebody else")]
     SelfApproval,
-    /// The ballot was cast for something else.
+    /// The ballot is for another request or another rule.
     #[error("the approval is for another {0}; look at the job again before you approve it")]
     StaleApproval(&'static str),
     #[error("the approval was not given in time; the job is being denied")]
@@ -430,7 +433,7 @@ pub enum Illegal {
 }
 
 impl Job {
-    /// Takes away what only those may see who are trusted with payloads.
+    /// Removes the fields that only readers trusted with payloads may see.
     pub fn hide(&mut self) {
         let request = Arc::make_mut(&mut self.request);
         request.payload = Json::null();
@@ -442,7 +445,8 @@ impl Job {
         self.life.state
     }
 
-    /// The worker's session that holds the current attempt. None does once its outcome is stored.
+    /// The session that holds the current attempt. None once the outcome of the attempt is stored: from then on the slot is
+    /// free.
     pub fn holder(&self) -> Option<&Binding> {
         self.life.attempt.binding.as_ref().filter(|_| self.life.state.is_held() && !self.in_output_check())
     }
@@ -452,7 +456,7 @@ impl Job {
         LaneKey { priority: self.request.priority(), tenant: self.request.tenant.clone(), shape: Arc::new(self.shape()) }
     }
 
-    /// What the current attempt asks of a worker, under the conditions of its verdict.
+    /// What the current attempt requires of a worker, within the constraints of its verdict.
     pub fn shape(&self) -> Shape {
         let Constraints { allowed_pools, max_concurrent, .. } = self.constraints();
         Shape { allowed_pools: allowed_pools.clone(), max_concurrent: *max_concurrent, ..self.request.shape() }
@@ -462,19 +466,19 @@ impl Job {
         ReadyKey { due_at: self.life.due_at, seq: self.seq }
     }
 
-    /// Number of the latest attempt that was sent to a worker, over all lives; 0 before the first.
+    /// The number of the latest dispatched attempt over all lives; 0 before the first.
     pub fn attempts_made(&self) -> u32 {
         let attempt = &self.life.attempt;
         if attempt.binding.is_some() { attempt.no } else { attempt.no.saturating_sub(1) }
     }
 
-    /// The time before which a waiting job is not looked at. None once a worker holds it or it has ended.
+    /// The time before which the loops skip the waiting job. None while a worker holds it and after it has ended.
     pub fn waits_until(&self) -> Option<Timestamp> {
         let waits = !self.life.state.is_terminal() && !self.life.state.is_held();
         waits.then_some(self.life.due_at)
     }
 
-    /// When a timer of the waiting job must fire next, if ever.
+    /// When the next timer of the waiting job fires, if it has one.
     pub fn deadline(&self) -> Option<Timestamp> {
         let asked = self.life.approval.as_ref().filter(|_| self.life.state == JobState::ApprovalRequired);
         let waits = self.barrier().map(|barrier| barrier.until);
@@ -482,12 +486,12 @@ impl Job {
         deadlines.into_iter().flatten().min().filter(|_| !self.life.state.is_terminal() && !self.in_output_check())
     }
 
-    /// Its place among those that have a deadline.
+    /// The job's key in the index of deadlines.
     pub fn deadline_key(&self) -> Option<ReadyKey> {
         Some(ReadyKey { due_at: self.deadline()?, seq: self.seq })
     }
 
-    /// The one total function of the job state machine: live, in recovery and in the simulator.
+    /// The state machine: one total function for live work, recovery and the simulator.
     pub fn next(&self, input: Input, env: &Env<'_>) -> Result<Transition, Illegal> {
         match input {
             Input::Judged => self.judged(env),
@@ -524,13 +528,14 @@ impl Job {
         self.life.deadline_at.map_or(timeout_at, |deadline| deadline.min(timeout_at))
     }
 
-    /// Conditions of the current attempt's verdict.
+    /// The constraints of the current attempt's verdict.
     pub fn constraints(&self) -> &Constraints {
         const NONE: &Constraints = &Constraints::NONE;
         self.life.attempt.verdict.as_ref().map_or(NONE, |verdict| &verdict.constraints)
     }
 
-    /// How the job is tried again: as its client, its topic and the installation say, as far as policy goes along.
+    /// The effective retry policy: the job's own settings over those of its topic and of the installation, within what
+    /// policy allows.
     pub fn retry_policy(&self, limits: &Limits, timeouts: &Timeouts) -> RetryPolicy {
         let asked = self.request.retry_policy(limits, timeouts);
         let retries = self.constraints().max_retries;
@@ -543,7 +548,7 @@ impl Job {
     }
 }
 
-/// Longest error text is bounded so that a worker cannot bloat the row.
+/// Cuts an error text, so that a worker cannot bloat the row.
 fn clipped(text: &str) -> Arc<str> {
     let max = crate::limits::ERROR_BYTES_MAX;
     if text.len() <= max {

@@ -1,4 +1,4 @@
-//! A result passes policy before, or soon after, it is released.
+//! The output policy: a result is checked before it is exposed, or soon after.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::output::{OutputDecision, OutputStep, OutputVerdict};
 use crate::request::Json;
 use crate::time::Timestamp;
 
-/// How far the check of the latest result has come.
+/// The progress of the check of the latest result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputCheck {
-    /// The attempt whose result it is.
+    /// The attempt that produced the result.
     pub attempt: u32,
     pub stage: OutputStage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,16 +25,16 @@ pub struct OutputCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStage {
-    /// The content will be scanned; the result is out already.
+    /// The content will be scanned; the result is exposed already.
     Scanning,
-    /// The content will be scanned; the result waits for it.
+    /// The content will be scanned; the result is hidden until then.
     Held,
-    /// Let out unscanned; to be scanned when that is possible again.
+    /// The result was exposed without a scan, and is scanned once a scanner answers.
     Unchecked,
     Checked,
 }
 
-/// What the scan of the content said about one attempt's result.
+/// The verdict of the content scan on one attempt's result.
 #[derive(Clone, Debug)]
 pub struct Scanned {
     pub attempt: u32,
@@ -43,7 +43,7 @@ pub struct Scanned {
     pub result: Json,
 }
 
-/// A held result that comes out unscanned.
+/// A held result that is exposed without a scan.
 #[derive(Clone, Debug)]
 pub struct UnscannedRelease {
     pub attempt: u32,
@@ -56,7 +56,7 @@ impl Job {
         self.life.output.as_ref().map(|check| check.stage)
     }
 
-    /// The work is done and its result waits for the scan: no worker holds it, no timer ends it.
+    /// The handler succeeded and the scan holds the result: no worker holds the attempt, and no timer ends it.
     pub fn in_output_check(&self) -> bool {
         self.life.state == JobState::Running && self.output_stage() == Some(OutputStage::Held)
     }
@@ -71,7 +71,7 @@ impl Job {
         self.life.state != JobState::OutputQuarantined && !self.result_is_held()
     }
 
-    /// Nobody hears of the result, and of a late one not even its run, before it was looked at.
+    /// Whether the result is hidden until it has been scanned: from every reader, and a late result from its run too.
     pub fn result_is_held(&self) -> bool {
         self.in_output_check() || self.late_result_is_held()
     }
@@ -106,7 +106,7 @@ impl Job {
         transition.event(EventKind::Succeeded, env.now, |_| {});
         transition.result = Some(result);
         let mut next = transition.end(JobState::Succeeded, None, env.now);
-        // Last: until here the stage says that no worker holds the attempt. The scan stays owed.
+        // Set the stage last: `end` asks `holder()`, which says None only while the stage is `Held`. The scan stays owed.
         let stage = OutputStage::Unchecked;
         next.job.life.output = Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
         Ok(next.about(attempt))
@@ -130,7 +130,7 @@ impl Job {
 }
 
 impl Transition {
-    /// The work succeeded; what becomes of its result.
+    /// The handler succeeded: ends the job, or holds its result, by what the metadata check says.
     pub(super) fn succeed(mut self, result: Json, step: OutputStep, env: &Env<'_>) -> Self {
         let attempt = self.job.life.attempt.no;
         let check = |stage| Some(OutputCheck { attempt, stage, verdict: None, released_by: None });
@@ -157,18 +157,19 @@ impl Transition {
         self.end(JobState::Succeeded, None, env.now)
     }
 
-    /// All of it is about this attempt, which may have been declared lost before it spoke.
+    /// Marks all events as about this attempt, which may be one that had been declared lost before it reported.
     pub(super) fn about(mut self, attempt: u32) -> Self {
         let late_of = Some(attempt).filter(|no| *no != self.job.life.attempt.no);
         self.events.iter_mut().for_each(|event| event.late_of = late_of);
         self
     }
 
-    /// `released`: the job has succeeded already, and only its result is in question.
+    /// Applies the scan's verdict. `released`: the job has already succeeded, and only its result is in question.
     fn output_decided(self, verdict: &Arc<OutputVerdict>, result: Json, released: bool, now: Timestamp) -> Self {
         let attempt = self.job.life.output.as_ref().map_or(self.job.life.attempt.no, |check| check.attempt);
         let mut next = self.come_out(verdict, result, released, now);
-        // Last: until here the stage says that no worker holds the attempt. The redacted copy became the result.
+        // Set the stage last: `end` asks `holder()`, which says None only while the stage is `Held`. The redacted copy is
+        // the job's result now, so the verdict does not keep it.
         next.job.life.output = Some(OutputCheck {
             attempt,
             stage: OutputStage::Checked,

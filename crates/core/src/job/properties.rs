@@ -1,4 +1,5 @@
-//! What holds whatever happens: random inputs, right and wrong, against the invariants of `docs/invariants.md`.
+//! Properties that hold for every sequence of inputs: random ones, legal and illegal, against the invariants of
+//! `docs/invariants.md`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use crate::retry::RetrySettings;
 use crate::timeouts::Timeouts;
 use crate::verdict::{Decision, Judgement, Verdict};
 
-/// Whose token an input carries.
+/// Which attempt's token an input carries.
 #[derive(Clone, Copy, Debug)]
 enum Token {
     Current,
-    /// Of the attempt that was declared lost, if there is one.
+    /// The token of the attempt that was declared lost, if there is one.
     Lost,
-    /// Of one that was taken from its worker, if there is one.
+    /// The token of a revoked attempt, if there is one.
     Taken,
     Wrong,
 }
@@ -299,7 +300,7 @@ fn check_step(before: &Job, input: &Input, done: &Transition) {
     }
 }
 
-/// the word of a worker about an attempt that was taken from it says that it is over, and nothing else changes.
+/// a worker's report about a revoked attempt records that the attempt is over, and changes nothing else.
 fn check_let_go(before: &Job, input: &Input, done: &Transition) -> bool {
     let (Input::Reported(AttemptReport { token, .. }) | Input::LetGo { token }) = input else { return false };
     let after = &done.job;
@@ -312,7 +313,7 @@ fn check_let_go(before: &Job, input: &Input, done: &Transition) -> bool {
     true
 }
 
-/// work that was done late is taken down once, and nothing else changes.
+/// a late success is recorded once, and changes nothing else.
 fn check_late(before: &Job, input: &Input, done: &Transition) -> bool {
     let after = &done.job;
     if before.life.late.is_none() && after.life.late.is_some() {
@@ -346,7 +347,7 @@ fn check_effects(before: &Job, input: &Input, done: &Transition) {
     let stop = expect(taken_away).map(|session| Effect::Stop { session, token: token.clone() });
     assert_eq!(stops, stop.iter().collect::<Vec<_>>(), "A-5: {input:?}");
     if ended {
-        // Who frees limits by the history must not free what was only told to stop.
+        // A reader that frees limits by the history must not free the slot of an attempt that was only told to stop.
         let own_word = |event: &JobEvent| event.about() == before.life.attempt.no && event.is_from_worker();
         let either = matches!(input, Input::Reported(AttemptReport { outcome: Outcome::TimedOut, .. }));
         assert_eq!(done.events.iter().any(own_word), !taken_away && !either, "{input:?}: {:?}", done.events);
@@ -356,14 +357,14 @@ fn check_effects(before: &Job, input: &Input, done: &Transition) {
     assert_eq!(done.effects.contains(&Effect::Offer), waits_anew);
 }
 
-/// What a worker gives back costs no budget; what it was asked for and had not begun keeps its place as well.
+/// What a worker gives back costs no budget; an unstarted attempt that the server revoked also keeps its place in the lane.
 fn check_given_back(before: &Job, input: &Input, done: &Transition) {
     let Input::Reported(AttemptReport { outcome: outcome @ (Outcome::Interrupted | Outcome::Revoked), started_at, .. }) =
         input
     else {
         return;
     };
-    // Of an attempt that was taken from it before, a worker gives nothing back.
+    // A worker cannot give back an attempt that was revoked before.
     if check_let_go(before, input, done) {
         return;
     }
@@ -378,7 +379,7 @@ fn check_given_back(before: &Job, input: &Input, done: &Transition) {
     }
 }
 
-/// What is true of a job at rest, however it came there.
+/// Invariants of a job between transitions, by whatever path it came there.
 fn check_rest(job: &Job) {
     let (life, limits) = (&job.life, crate::limits::Limits::default());
     let state = life.state;
@@ -409,7 +410,7 @@ fn check_rest(job: &Job) {
     assert_eq!(serde_json::from_str::<Life>(&stored).unwrap(), *life, "a life is stored without loss");
 }
 
-/// what was refused had a reason to be.
+/// an input was refused only for a reason that the job's state shows.
 fn check_refusal(before: &Job, input: &Input, illegal: &Illegal) {
     let current = |token: &AttemptToken| before.holder().is_some() && before.life.attempt.token == *token;
     match input {
@@ -442,7 +443,7 @@ fn check_history(story: &Story) {
     assert!(told.is_sorted_by(|earlier, later| earlier.no < later.no));
 }
 
-/// A late quarantine is no second end: the work had ended well, and its result is taken back.
+/// A late quarantine is no second end: the job had succeeded, and only its result is withdrawn.
 fn ends(life: &[JobEvent]) -> usize {
     use EventKind::{Cancelled, Denied, Failed, OutputQuarantined, Succeeded, TimedOut};
     let count = |kind| life.iter().filter(|event| event.kind == kind).count();

@@ -1,8 +1,8 @@
-//! A new timeline: the Store was brought back to an earlier state, and what happened since then happened elsewhere.
+//! Renews attempt tokens after the Store was restored to an earlier state, and a second timeline begins.
 //!
-//! Workers of the other timeline may live on. They hold tokens that were minted before the earlier state and given out after it,
-//! and the same tokens would be given out again. So every token is made anew: whatever those workers report is of an attempt that
-//! no longer counts, and no worker holds the token of another.
+//! Workers of the first timeline may live on. They hold tokens minted before the restored state and handed out after it, and
+//! the restored Store would hand out these tokens again. So every token is replaced: whatever those workers report is about
+//! an attempt that no longer counts, and no two workers hold equal tokens.
 
 use sha2::{Digest, Sha256};
 
@@ -11,7 +11,7 @@ use crate::hex;
 use crate::ids::AttemptToken;
 
 impl Life {
-    /// The commit moves the job's version too, so that a step decided before does not apply.
+    /// The commit also raises the job's version, so that a decision made before the restore does not apply.
     pub fn renew_tokens(&mut self, salt: &[u8; 16]) {
         self.attempt.token = other(&self.attempt.token, salt);
         for gone in self.lost.iter_mut().chain(&mut self.taken).chain(&mut self.late) {
@@ -20,7 +20,7 @@ impl Life {
     }
 }
 
-/// As unguessable as the salt is.
+/// Derives a token that is as hard to guess as the salt.
 fn other(token: &AttemptToken, salt: &[u8; 16]) -> AttemptToken {
     let digest = Sha256::new().chain_update(salt).chain_update(token.as_str()).finalize();
     AttemptToken::new(hex::write(&digest[..16]))

@@ -1,4 +1,4 @@
-//! A dead job gets a new life: fresh budgets, a fresh deadline, judged anew. Attempt numbers go on.
+//! Replay: a dead job gets a new life with fresh budgets, a fresh deadline and a new verdict. Attempt numbers go on.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use super::{Counters, Duty, Env, EventKind, Illegal, Job, JobState, Transition};
 use crate::ids::ActorId;
 
 impl Job {
-    /// Whether it may get a new life, as far as the job itself knows: whether its saga is open is for those to see who know
-    /// the saga.
+    /// Whether the job by itself allows a new life. Whether its saga is still open is for the caller to check, since the job
+    /// does not know.
     pub fn replayable(&self) -> Result<(), Illegal> {
         if !self.life.state.is_dead() {
             return Err(Illegal::State { input: "replay", state: self.life.state });
         }
-        // A new life would forget them.
+        // A new life starts without a family, so children that still have to be stopped would be forgotten.
         if self.owes(Duty::Disown) {
             return Err(Illegal::Disowning);
         }

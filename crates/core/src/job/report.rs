@@ -1,4 +1,4 @@
-//! The worker says how the attempt ended.
+//! Handles the worker's report of how the attempt ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::output::OutputStep;
 use crate::request::Json;
 use crate::time::Timestamp;
 
-/// How an attempt ended, in the worker's words.
+/// How an attempt ended, as the worker reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Succeeded {
@@ -18,41 +18,42 @@ pub enum Outcome {
     },
     FailedRetryable {
         error: Arc<str>,
-        /// The handler's own word for what went wrong. Some codes are not tried again.
+        /// The handler's error code. The retry policy lists codes that are not retried.
         code: Option<Arc<str>>,
         retry_after: Option<Duration>,
     },
     FailedFatal {
         error: Arc<str>,
     },
-    /// The handler ran into its timeout; the worker stopped it.
+    /// The handler exceeded its timeout and the worker stopped it.
     TimedOut,
     Cancelled {
         note: Arc<str>,
     },
-    /// Not now: run again later. Costs no attempt.
+    /// The handler asks to be run again later. Costs no attempt.
     Snooze {
         delay: Duration,
     },
-    /// Run again when none of the job's children is under way. Costs no attempt.
+    /// The handler asks to be run again once no child of the job is under way. Costs no attempt.
     AwaitChildren {
-        /// At most this long; [`WAIT_DEFAULT`](super::WAIT_DEFAULT) if none is named.
+        /// The longest wait; [`WAIT_DEFAULT`](super::WAIT_DEFAULT) if absent.
         timeout: Option<Duration>,
         on_timeout: OnTimeout,
     },
-    /// Given back by a worker that is shutting down. Costs nothing.
+    /// A worker that shuts down gives the attempt back. Costs no budget.
     Interrupted,
-    /// Given back because the server asked for it, before it began. Costs nothing, not even the place in the lane.
+    /// The worker gives the attempt back unstarted, because the server revoked it. Costs no budget, and the job keeps its
+    /// place in the lane.
     Revoked,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptReport {
     pub token: AttemptToken,
-    /// When the start report came, if it has not been committed yet.
+    /// When the attempt started, if no earlier commit recorded the start.
     pub started_at: Option<Timestamp>,
     pub outcome: Outcome,
-    /// What the check of the result's metadata said. Only a success has one.
+    /// The outcome of the check of the result's metadata. Only a success has one.
     pub output: OutputStep,
 }
 
@@ -70,10 +71,11 @@ impl Job {
         Ok(transition.conclude(report.outcome, report.output, env))
     }
 
-    /// the result of an attempt declared lost is accepted while its successor has not been dispatched.
-    /// The guess is taken back: the platform's budget gets its charge again, and the unplaced successor is closed.
+    /// the result of an attempt declared lost is accepted while its successor has not been dispatched. Declaring it
+    /// lost was a guess: the infrastructure budget gets its charge back, and the undispatched successor is closed.
     fn truth_over_guess(&self, report: AttemptReport, env: &Env<'_>) -> Result<Transition, Illegal> {
-        // A worker that was told to stop because of the guess answers so; that is no news about the work.
+        // A worker that was told to stop because of the wrong guess answers with one of these outcomes; they say nothing
+        // about the work.
         let news = !matches!(report.outcome, Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked);
         let waiting = !self.life.state.is_terminal() && !self.life.state.is_held();
         let Some(lost) = self.life.lost.as_ref().filter(|lost| news && waiting && lost.token == report.token) else {
@@ -83,7 +85,7 @@ impl Job {
             };
         };
         let mut transition = Transition::from(self);
-        // It counts after all, so it was not taken away.
+        // The attempt counts after all, so it is no longer among the revoked ones.
         transition.job.life.taken.retain(|taken| taken.token != report.token);
         let counters = &mut transition.job.life.counters;
         counters.infra_failures = counters.infra_failures.saturating_sub(1);
@@ -92,7 +94,7 @@ impl Job {
             check.attempt = lost.no;
             transition = transition.about(lost.no);
         }
-        // The first fact of a conclusion is how the attempt ended, and that attempt is the lost one.
+        // The first event of a conclusion says how the attempt ended. That attempt is the lost one, not the successor.
         if let Some(event) = transition.events.first_mut() {
             event.late_of = Some(lost.no);
             let late = format!("late result of attempt {}, which had been declared lost", lost.no);
@@ -136,7 +138,7 @@ impl Transition {
             Outcome::Snooze { delay } => self.snooze(delay, env),
             Outcome::AwaitChildren { timeout, on_timeout } => self.wait_for_children(timeout, on_timeout, env),
             Outcome::Revoked if self.job.life.state == JobState::Dispatched => self.give_back(env),
-            // Work that had begun and went no further was interrupted, whatever the worker calls it.
+            // Work that had started was interrupted, by whatever name the worker reports it.
             Outcome::Interrupted | Outcome::Revoked => {
                 self.event(EventKind::AttemptLost, env.now, |event| event.reason = Some(Reason::Interrupted));
                 self.job.life.lost = None;
@@ -145,7 +147,7 @@ impl Transition {
         }
     }
 
-    /// Nothing was done and nothing is burnt. With its old due time the job is ahead of all that came after it.
+    /// The attempt did no work, so no budget is spent. The old due time keeps the job ahead of all that became due later.
     fn give_back(mut self, env: &Env<'_>) -> Self {
         self.event(EventKind::GivenBack, env.now, |_| {});
         let due_at = self.job.life.due_at;
@@ -165,7 +167,7 @@ impl Transition {
     }
 }
 
-/// A delay that a worker asked for. Zero would spin; longer than a year is a mistake.
+/// Bounds a delay that a worker asked for. Zero would retry in a busy loop; longer than a year is a mistake.
 fn asked_delay(delay: Duration) -> Duration {
     delay.clamp(Duration::from_millis(1), Duration::from_millis(SPAN_MS_MAX))
 }

@@ -1,4 +1,5 @@
-//! A clock that was ahead stamped the job, and the time is right again: what was counted from such a stamp is counted from now.
+//! Restamping: a clock that was ahead stamped the job, and the right time is known again. Times computed from such a stamp
+//! move back.
 
 use std::time::Duration;
 
@@ -7,16 +8,16 @@ use crate::clock_guard::stamped_ahead;
 use crate::time::Timestamp;
 
 impl Job {
-    /// Whether one of its times may have been counted from a stamp ahead of the right time. True of delays that were asked for as
-    /// well: the stamp of its latest event tells them apart.
+    /// Whether a stamp ahead of the right time may have entered one of the job's times. Also true for delays that a client
+    /// asked for; the stamp of the latest event tells the two apart.
     pub fn may_be_ahead(&self, right: Timestamp) -> bool {
         let stamps = [Some(self.life.began_at), self.waits_until(), self.life.approval.as_ref().map(|asked| asked.asked_at)];
         stamps.into_iter().flatten().any(|stamp| stamped_ahead(stamp, right).is_some())
     }
 
-    /// `changed_at` is the stamp of its latest event, `right` the time by every clock that was asked. Each time moves back by as
-    /// far as the stamp that it was counted from is ahead. The event of this decision is the latest one then, so that a second
-    /// look moves nothing. The times of an attempt that a worker holds stay: a timeout that comes late parks no work.
+    /// `changed_at` is the stamp of the job's latest event, `right` the time by every clock that was asked. Each time moves
+    /// back by as much as the stamp that it was computed from is ahead. The event of this decision then is the latest, so
+    /// that a second pass moves nothing. The times of a held attempt stay: a timeout that fires late delays no waiting job.
     pub(super) fn restamped(&self, changed_at: Timestamp, right: Timestamp, env: &Env<'_>) -> Result<Transition, Illegal> {
         self.live()?;
         let changed = stamped_ahead(changed_at, right).ok_or(Illegal::NotDue)?;
@@ -25,15 +26,15 @@ impl Job {
         if let Some(born) = stamped_ahead(life.began_at, right) {
             life.began_at = right;
             life.submitted_at = life.submitted_at.min(right);
-            // The timeout of a held attempt stays, and must stay before the deadline: one that lies behind it reads as the end of the
-            // job's time, and would spend the retries that are left.
+            // The timeout of a held attempt stays, so its deadline must stay too: a timeout behind the deadline would read
+            // as the end of the job's time and cost the job its remaining retries.
             if !life.state.is_held() {
                 life.deadline_at = life.deadline_at.map(|at| at - born);
             }
         }
-        // A time that lies before the latest change was not counted from it.
+        // A due time before the latest event was not computed from that event's stamp.
         if !life.state.is_held() && life.due_at >= changed_at {
-            // A time that the client named is not counted from any stamp.
+            // A `not_before` that the client named was computed from no stamp.
             let named = self.request.not_before.filter(|at| *at <= life.due_at);
             life.due_at = named.into_iter().chain([life.due_at - changed]).max().unwrap_or(right);
         }

@@ -21,7 +21,7 @@ pub enum JobState {
     OutputQuarantined,
 }
 
-/// The simple view: five words for clients that need no more.
+/// The simplified view of a state, for clients that need no detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Queued,
@@ -66,12 +66,12 @@ impl JobState {
         self.rank() == 5
     }
 
-    /// A worker holds the attempt.
+    /// Whether a worker holds the attempt.
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Dispatched | Self::Running)
     }
 
-    /// Ends that leave a dead letter.
+    /// Terminal states that leave a dead letter.
     pub const fn is_dead(self) -> bool {
         matches!(self, Self::Failed | Self::Timeout | Self::Denied | Self::OutputQuarantined)
     }
@@ -105,7 +105,7 @@ impl fmt::Display for JobState {
     }
 }
 
-/// The text was not a state.
+/// The text is not the name of a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a job state such as SCHEDULED or SUCCEEDED; not {0:?}")]
 pub struct UnknownState(pub String);

@@ -1,4 +1,4 @@
-//! A job is born.
+//! Creates a job.
 
 use std::sync::Arc;
 use std::time::Duration;

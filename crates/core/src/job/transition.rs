@@ -13,7 +13,7 @@ use crate::pools::RoutingId;
 use crate::request::Json;
 use crate::time::Timestamp;
 
-/// A decision, ready to be committed against `previous` version.
+/// A decision, ready to be committed if the job still has version `previous`.
 #[derive(Clone, Debug)]
 pub struct Transition {
     pub job: Job,
@@ -22,46 +22,49 @@ pub struct Transition {
     pub dead_letter: Option<DeadLetter>,
     pub result: Option<Json>,
     pub evidence: Evidence,
-    /// Where the person was who decided this, if one did.
+    /// The address of the person who made this decision, if a person did.
     pub source: Option<IpAddr>,
-    /// Duties of the job before.
+    /// The duties that the job had before; see [`Transition::duties`].
     pub(super) owed: Vec<Duty>,
 }
 
-/// S-1: what must still be true, by the Store's own clock and rows, when the statement runs.
+/// S-1: what must still be true, by the Store's own clock and rows, when the statement runs. The Store checks it in the
+/// committing statement, so a decision made on a stale read changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// The version alone decides.
+    /// Nothing besides the version.
     Version,
     /// The Store's clock has reached this time.
     Reached(Timestamp),
     /// The session is attached with exactly this epoch.
     Attached { session: SessionId, epoch: u64 },
-    /// G-1: the same, the policy in force is still the one that allowed the attempt, and the configuration in force the
-    /// one by which its worker was chosen.
+    /// G-1: like `Attached`, and the policy in force is still the one that allowed the attempt, and the configuration in
+    /// force is still the one by which its worker was chosen.
     Allowed { session: SessionId, epoch: u64, policy: Arc<str>, routing: RoutingId },
-    /// G-6: the policy in force is still this one. For what it let stand without a dispatch that would ask.
+    /// G-6: the policy in force is still this one. For a decision that takes effect without a dispatch, where the policy
+    /// would be checked.
     InForce(Arc<str>),
-    /// The configuration in force is still the one by which no worker could take it.
+    /// The configuration in force is still the one under which no worker can take the job.
     Routed(RoutingId),
-    /// F-1: this job is live and has exactly this version.
+    /// F-1: this other job is live and has exactly this version.
     Unchanged { job: JobId, version: i64 },
     /// The session was closed with exactly this epoch.
     Closed { session: SessionId, epoch: u64 },
 }
 
-/// What to do after the commit. Idempotent; a crash before it is repaired by the re-offer loop or the session rules.
+/// What to do after the commit. Effects are idempotent; if a crash loses one, the re-offer loop or the session rules repeat
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The job waits for a worker, now or from its due time on.
+    /// Offer the job to its lane, now or at its due time.
     Offer,
-    /// The worker may stop: the attempt no longer counts.
+    /// Tell the session to stop working on the attempt: it no longer counts.
     Stop { session: SessionId, token: AttemptToken },
-    /// The attempt that a worker held has ended: its place is free.
+    /// The attempt that a session held has ended: free its worker slot and its concurrency limits.
     Settled { session: SessionId, token: AttemptToken },
 }
 
-/// Why a job ended badly, kept for replay.
+/// Why a job ended badly, kept for a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
     pub job_id: JobId,
@@ -74,7 +77,7 @@ pub struct DeadLetter {
     pub attempts: u32,
     pub life: u32,
     pub at: Timestamp,
-    /// Those of the job, so that letters can be found by them.
+    /// The labels of the job, so that dead letters can be searched by them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
@@ -96,18 +99,19 @@ impl Transition {
         }
     }
 
-    /// whether the run that the job belongs to must be told of this. A saga hears of its jobs from their birth on: it
-    /// has no plan to know them from. An undo that people are asked about is told at once, for it may wait for long.
+    /// whether the run that the job belongs to must see this transition. A saga sees its jobs from their creation on,
+    /// because it has no plan that names them. A compensation that waits for an approval is shown at once, because it may
+    /// wait for long.
     pub fn tells_its_run(&self) -> bool {
         let Some(part) = &self.job.request.run else { return false };
         let state = self.job.life.state;
         let begins = || self.job.version == 1 || self.events.iter().any(|event| event.kind == EventKind::Replayed);
         let counts = if part.undo { state == JobState::ApprovalRequired } else { part.run.is_saga() && begins() };
-        // A late result that the scan holds is told too: its run then waits for the scan and no longer for the worker.
+        // A late result that the scan holds is shown too: its run then waits for the scan and no longer for the worker.
         state.is_terminal() || counts
     }
 
-    /// S-4: the one place where events get their numbers.
+    /// S-4: the only place where events are numbered, so that numbers have no gaps.
     pub(super) fn push(&mut self, mut event: JobEvent) {
         self.job.life.events += 1;
         event.n = self.job.life.events;
@@ -120,7 +124,7 @@ impl Transition {
         self.push(event);
     }
 
-    /// Tells the worker that holds the current attempt to let go of it.
+    /// Tells the session that holds the current attempt to stop it.
     pub(super) fn stop_worker(&mut self, now: Timestamp) {
         let attempt = &self.job.life.attempt;
         if let Some(binding) = &attempt.binding {
@@ -129,7 +133,7 @@ impl Transition {
         }
     }
 
-    /// frees the place of the current attempt, if a worker holds it.
+    /// frees the worker slot of the current attempt, if a worker holds it.
     pub(super) fn settle(&mut self) {
         let attempt = &self.job.life.attempt;
         if let Some(binding) = self.job.holder() {
@@ -137,16 +141,16 @@ impl Transition {
         }
     }
 
-    /// J-2: the only way into a terminal state.
+    /// J-2: the only path into a terminal state.
     pub(super) fn end(mut self, state: JobState, failure: Option<Failure>, now: Timestamp) -> Self {
         self.settle();
         let life = &mut self.job.life;
         life.state = state;
-        // A late scan changes what came of a job, not when its work ended.
+        // A late scan changes the job's outcome, not the time at which its work ended.
         life.ended_at.get_or_insert(now);
         life.lost = None;
         if let Some(failure) = failure {
-            // J-4: a dead letter for every bad end, in the commit that made it.
+            // J-4: every bad end leaves a dead letter, in the commit that ends the job.
             if state.is_dead() {
                 self.dead_letter = Some(dead_letter(&self.job, state, &failure, now));
             }
