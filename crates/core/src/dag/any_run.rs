@@ -1,5 +1,5 @@
-//! A run of either kind: of a DAG, which has a plan, or the saga of plain jobs, which has none. Whoever moves runs treats
-//! them alike.
+//! A run of either kind: of a DAG, which has a plan, or the saga of plain jobs, which has none. The engine's run steps treat
+//! both alike.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl From<Saga> for AnyRun {
     }
 }
 
-/// The same call of whichever it is.
+/// Calls one method on the planner of either kind.
 macro_rules! either {
     ($self:ident, $flow:ident => $call:expr) => {
         match $self {
@@ -44,7 +44,7 @@ impl AnyRun {
         either!(self, flow => flow.run())
     }
 
-    /// What it is shown by.
+    /// The DAG to show the run by; for a saga, an outline made from its rows.
     pub fn dag(&self) -> Arc<Dag> {
         match self {
             Self::Dag(live) => live.dag().clone(),
@@ -64,17 +64,17 @@ impl AnyRun {
         either!(self, flow => flow.lost(keys, now))
     }
 
-    /// Sessions of workers that it waits for before it undoes anything.
+    /// Sessions of workers that the run waits for before it undoes anything.
     pub fn leaving(&self) -> BTreeSet<&SessionId> {
         either!(self, flow => flow.leaving())
     }
 
-    /// These sessions are closed: nothing of what was taken from them is under way any more.
+    /// These sessions are closed, so no revoked attempt is under way in them any more.
     pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<RunTransition> {
         either!(self, flow => flow.left(closed, now))
     }
 
-    /// What this node waits for could not begin. Only a DAG starts anything but undos.
+    /// The sub-run that this node waits for could not begin. A saga has no sub-runs and starts only compensations.
     pub fn refused(&mut self, key: NodeKey, failure: Failure, now: Timestamp) -> Option<RunTransition> {
         match self {
             Self::Dag(live) => live.refused(key, failure, now),
@@ -82,7 +82,8 @@ impl AnyRun {
         }
     }
 
-    /// Nothing follows, and nothing is under way. The saga of plain jobs is over by itself once nothing happens.
+    /// Ends a run that waits for nothing and that no decision moves on. The saga of plain jobs ends by itself when it is
+    /// idle.
     pub fn orphaned(&mut self, failure: &Failure, now: Timestamp) -> Option<RunTransition> {
         match self {
             Self::Dag(live) => live.orphaned(failure, now),
@@ -98,7 +99,8 @@ impl AnyRun {
         either!(self, flow => flow.replan(now))
     }
 
-    /// What a clock that was ahead stamped is counted from now. The saga of plain jobs has nothing that waits for long.
+    /// Restamps times that a clock ahead of the right time stamped. The saga of plain jobs has no long timers, so nothing
+    /// changes.
     pub fn bring_back(&mut self, right: Timestamp) -> Option<RunTransition> {
         match self {
             Self::Dag(live) => live.bring_back(right),
@@ -114,7 +116,7 @@ impl AnyRun {
         either!(self, flow => flow.implied())
     }
 
-    /// Whether the work of a row was done and can be undone.
+    /// Whether the work of a row was done and has a compensation.
     pub fn can_undo(&self, key: NodeKey, row: &NodeRun) -> bool {
         match self {
             Self::Dag(live) => {

@@ -1,4 +1,4 @@
-//! What is to be done, in which order, and what follows a failure.
+//! The definition of a workflow: its nodes, their order, and what follows a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,18 +20,18 @@ pub type NodeIx = u32;
 #[derive(Clone, Debug)]
 pub struct Dag {
     pub name: Arc<str>,
-    /// Hash of the text.
+    /// Hash of the definition's text.
     pub snapshot: Arc<str>,
     pub source: Arc<str>,
     pub description: Option<Arc<str>>,
     pub params: Vec<Param>,
-    /// Node jobs at work at once.
+    /// The largest number of node jobs and sub-runs under way at once.
     pub max_parallelism: Option<u32>,
-    /// The whole run must end within this.
+    /// The time within which the whole run must end.
     pub timeout_ms: Option<u64>,
-    /// What a run answers; what a sub-DAG gives to its parent.
+    /// The output of a run; a sub-DAG node hands it to its parent run.
     pub output: Option<Template>,
-    /// In topological order; edges are positions.
+    /// In topological order; edges are positions in this list.
     pub nodes: Vec<Node>,
 }
 
@@ -40,7 +40,7 @@ pub struct Param {
     pub name: Arc<str>,
     pub kind: ParamKind,
     pub description: Option<Arc<str>>,
-    /// A parameter without one must be given.
+    /// A parameter without a default must be given.
     pub default: Option<Value>,
 }
 
@@ -62,26 +62,26 @@ pub struct Node {
     pub work: NodeWork,
     pub join: Join,
     pub on_fail: OnFail,
-    /// False skips the node.
+    /// If false, the node is skipped.
     pub when: Option<Expression>,
     pub for_each: Option<ForEach>,
     pub compensation: Option<Compensation>,
-    /// Ancestors whose outputs its expressions read.
+    /// Ancestors whose outputs the node's expressions read.
     pub reads: Vec<NodeIx>,
-    /// Some expression reads its output.
+    /// Whether some expression reads the node's output; otherwise the output is not stored with the run.
     pub read: bool,
 }
 
 #[derive(Clone, Debug)]
 pub enum NodeWork {
     Job(Box<JobTemplate>),
-    /// Only people's agreement; no worker is needed.
+    /// An approval by people alone; no worker is needed.
     Approval(ApprovalGate),
     Delay(Delay),
     Dag(SubDag),
 }
 
-/// The request of a node's job, with holes.
+/// The request of a node's job, with expressions in place of values.
 #[derive(Clone, Debug)]
 pub struct JobTemplate {
     pub topic: Topic,
@@ -96,22 +96,22 @@ pub struct JobTemplate {
     pub capability: Option<String>,
     pub risk_tags: BTreeSet<String>,
     pub concurrency_key: Option<Template>,
-    /// People must agree before it runs.
+    /// People must approve before the job runs.
     pub gate: Option<ApprovalGate>,
-    /// For so long a result stands for the same work asked for again.
+    /// How long the result is memoised, that is, taken for equal work instead of running it again.
     pub memoise_ms: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Delay {
-    /// Counted from when the node became ready.
+    /// Measured from the time when the node became ready.
     For { millis: u64 },
-    /// A time in RFC 3339 or milliseconds since the Unix epoch. One in the past is over at once.
+    /// A time in RFC 3339 or milliseconds since the Unix epoch. A time in the past ends the delay at once.
     Until(Template),
 }
 
 impl Delay {
-    /// The time that a value names, as `Until` takes it.
+    /// The time that a value names, in one of the forms that `Until` takes.
     pub(super) fn moment(value: &Value) -> Option<Timestamp> {
         match value {
             Value::Number(millis) => millis.as_i64().map(Timestamp::from_millis),
@@ -124,27 +124,28 @@ impl Delay {
 #[derive(Clone, Debug)]
 pub struct SubDag {
     pub dag: Arc<str>,
-    /// The version that was the latest when the parent was stored; pinned by the Store's row of the parent.
+    /// Evaluated when the parent node starts. The sub-run uses the version that was the latest when the parent was stored;
+    /// the Store pins it in the parent's row.
     pub params: BTreeMap<String, Template>,
 }
 
 #[derive(Clone, Debug)]
 pub struct ForEach {
     pub items: Expression,
-    /// Items at work at once.
+    /// The largest number of items under way at once.
     pub concurrency: Option<u32>,
-    /// How many must succeed for the node to succeed; all unless said otherwise.
+    /// How many items must succeed for the node to succeed; all by default.
     pub min_success: Option<MinSuccess>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinSuccess {
     Count(u32),
-    /// Of a hundred items, rounded up.
+    /// A share of all items, rounded up.
     Percent(u32),
 }
 
-/// When a node may start, by how its parents ended.
+/// The rule by which the ends of its parents decide whether a node starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Join {
     #[default]
@@ -157,16 +158,16 @@ pub enum Join {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFail {
-    /// The run fails: nothing more starts, what runs is cancelled.
+    /// The run fails: no node starts any more, and running ones are cancelled.
     #[default]
     Stop,
-    /// The rest goes on.
+    /// The other nodes continue.
     Continue,
-    /// The run fails, and what was done is undone.
+    /// The run fails, and its completed work is compensated.
     Compensate,
 }
 
-/// How what a node did is undone. Expressions see the node's own output too.
+/// The job that undoes a node's work. Its expressions may read the node's own output too.
 #[derive(Clone, Debug)]
 pub struct Compensation {
     pub topic: Topic,
@@ -175,7 +176,7 @@ pub struct Compensation {
     pub labels: BTreeMap<String, Template>,
     pub max_attempts: Option<u32>,
     pub timeout_ms: Option<u64>,
-    /// Undo the node also if it failed: it may have done half of its work.
+    /// Compensate the node also if it failed, since it may have done part of its work.
     pub undo_on_failure: bool,
     pub reads: Vec<NodeIx>,
 }

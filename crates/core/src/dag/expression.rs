@@ -1,4 +1,4 @@
-//! CEL expressions over a run.
+//! CEL expressions of a DAG, evaluated over a run.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,10 +15,11 @@ use super::params::kind_of;
 use super::path::{Path, variables};
 use crate::formula::{self, ExpressionFault, Regexes, Vocabulary, Wording};
 
-/// What a node shows to those after it.
+/// The fields of `nodes.<name>` that expressions may read.
 const NODE_FIELDS: [&str; 2] = ["output", "state"];
 const RUN_FIELDS: [&str; 2] = ["id", "dag"];
-/// Begins the names of variables that stand for paths. No name that CEL or its macros know begins so.
+/// The first character of variables that stand for lifted paths. No CEL identifier or macro begins with it, so they cannot
+/// collide.
 const PATH_PREFIX: char = '$';
 
 /// A compiled expression. Cheap to clone.
@@ -33,14 +34,15 @@ struct CompiledExpression {
 
 #[derive(Debug)]
 enum Program {
-    /// Most expressions only name a value: no evaluator is needed, and the value stays as it is to the last digit.
+    /// Most expressions only name a value. They need no evaluator, and the value is passed on without conversion, to the
+    /// last digit.
     Path(Path),
     Formula(Formula),
 }
 
 #[derive(Debug)]
 struct Formula {
-    /// With a variable in the place of each path.
+    /// The expression with a variable in place of each path.
     expression: IdedExpr,
     lookups: Vec<Lookup>,
     regexes: Arc<Regexes>,
@@ -53,33 +55,34 @@ enum Lookup {
     Has(Path, Box<str>),
 }
 
-/// What an expression was seen to use.
+/// The parts of the scope that an expression reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uses {
     pub(super) nodes: BTreeSet<Box<str>>,
     pub(super) params: BTreeSet<Box<str>>,
-    /// `item` or `index`.
+    /// Whether it reads `item` or `index`.
     pub(super) item: bool,
 }
 
-/// What expressions see: `params`, `nodes.<name>.output`, `nodes.<name>.state`, `run.id`, `run.dag`, and in a `for_each` `item` and `index`.
+/// The variables of expressions: `params`, `nodes.<name>.output`, `nodes.<name>.state`, `run.id`, `run.dag`, and in a
+/// `for_each` `item` and `index`.
 #[derive(Clone, Debug)]
 pub struct ExpressionScope<'a> {
     pub run: &'a str,
     pub dag: &'a str,
     pub params: &'a Value,
-    /// By name: `{"output": …, "state": "SUCCEEDED"}`.
+    /// An object by node name: `{"output": …, "state": "SUCCEEDED"}`.
     pub nodes: &'a Value,
     pub item: Option<(&'a Value, u32)>,
 }
 
 impl Expression {
-    /// Whether the nodes and parameters it reads exist is not asked here.
+    /// Compiles an expression. Whether the nodes and parameters that it reads exist is checked by the loader, not here.
     pub fn compile(text: &str) -> Result<Self, String> {
         Self::parse(text, "the expression").map_err(|faults| faults.first().map(ToString::to_string).unwrap_or_default())
     }
 
-    /// `name` is what errors call it.
+    /// `name` is the expression's name in error messages.
     pub(super) fn parse(text: &str, name: &str) -> Result<Self, Vec<ExpressionFault>> {
         let wording = Wording { name, remedy: "shorten it" };
         let mut expression = formula::parse(text, wording).map_err(|fault| vec![fault])?;
@@ -103,7 +106,7 @@ impl Expression {
         &self.0.uses
     }
 
-    /// What it gives in every run, if it reads nothing of the run.
+    /// The value that the expression has in every run; None if it reads anything of the run.
     pub(super) fn constant(&self) -> Option<Result<Value, String>> {
         let nothing = ExpressionScope { run: "", dag: "", params: &Value::Null, nodes: &Value::Null, item: None };
         match &self.0.program {
@@ -112,7 +115,7 @@ impl Expression {
         }
     }
 
-    /// Its value, or in words why there is none.
+    /// The value, or an error text that says why there is none.
     pub fn evaluate(&self, scope: &ExpressionScope<'_>) -> Result<Value, String> {
         match &self.0.program {
             Program::Path(path) => path.resolve(scope).map(Cow::into_owned),
@@ -120,7 +123,7 @@ impl Expression {
         }
     }
 
-    /// Whether it is true. What is neither true nor false is an error.
+    /// Whether the expression is true. A value that is not a boolean is an error.
     pub fn holds(&self, scope: &ExpressionScope<'_>) -> Result<bool, String> {
         let value = self.evaluate(scope)?;
         value.as_bool().ok_or_else(|| format!("it gave {}, not true or false", kind_of(&value)))
@@ -136,7 +139,8 @@ impl Formula {
     }
 }
 
-/// Lookups in one scope. Each is made when the evaluation first comes to it, and once however often a loop repeats it.
+/// The lookups of one evaluation. Each is resolved when the evaluation first needs it, and only once however often a loop
+/// repeats it.
 struct ScopeLookups<'a> {
     scope: &'a ExpressionScope<'a>,
     lookups: &'a [Lookup],
@@ -144,7 +148,8 @@ struct ScopeLookups<'a> {
 }
 
 impl ScopeLookups<'_> {
-    /// An evaluator can only be told that there is no such variable; why is found out afterwards.
+    /// The evaluator can only be told that a variable is missing. The reason is therefore looked up again after the
+    /// evaluation failed.
     fn in_words(&self, error: &ExecutionError) -> String {
         let failed = match error {
             ExecutionError::UndeclaredReference(name) => number(name).and_then(|number| self.lookups.get(number)),
@@ -176,7 +181,7 @@ fn number(variable: &str) -> Option<usize> {
     variable.strip_prefix(PATH_PREFIX)?.parse().ok()
 }
 
-/// Puts a variable in the place of each path, the longest that there is.
+/// Replaces each path, the longest possible one, by a variable.
 fn lift(expression: &mut IdedExpr, lookups: &mut Vec<Lookup>) {
     let lookup = match &expression.expr {
         Expr::Select(select) if select.test => {
@@ -203,7 +208,7 @@ fn unknown_field(lookup: &Lookup, name: &str) -> Option<ExpressionFault> {
     Some(ExpressionFault::unknown(message, field, NODE_FIELDS))
 }
 
-/// Notes what the expression called `name` uses.
+/// Collects the parts of the scope that the expression called `name` reads.
 struct UsesCollector<'a> {
     name: &'a str,
     uses: Uses,
@@ -250,7 +255,7 @@ impl Vocabulary for UsesCollector<'_> {
 mod tests {
     use super::*;
 
-    /// What has to be looked up, in the order of the text. Nothing else of the scope is touched.
+    /// The paths that are looked up, in the order of the text. Lookups are all that an evaluation touches.
     fn looked_up(text: &str) -> Vec<String> {
         match &Expression::compile(text).unwrap().0.program {
             Program::Path(path) => vec![format!("only {path}")],

@@ -1,10 +1,10 @@
-//! The shape of a DAG: an order in which parents come first, the loops that prevent one, and who comes after whom.
+//! Graph algorithms over a DAG: a topological order, the cycles that prevent one, and the ancestors of each node.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An order in which each comes after all it needs; of those that could come next, the one with the lowest number. If there
-/// is none: loops that stand in the way, each as a walk along the flow of work that returns to where it began.
+/// A topological order; among the candidates for the next position the lowest number comes first, so that the order is
+/// stable. If there is none, the cycles: each a walk along the edges that returns to its start.
 pub(super) fn order(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<Vec<usize>>> {
     let mut flow = NodeOrder::new(needs);
     let (mut loops, mut stuck) = (Vec::new(), 0);
@@ -17,16 +17,16 @@ pub(super) fn order(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<Vec<usize>>>
             return if loops.is_empty() { Ok(flow.order) } else { Err(loops) };
         }
         let around = walk_back(stuck, needs, &flow.placed);
-        // Taken as done, so that loops elsewhere are found too.
+        // Treat the cycle's nodes as placed, so that independent cycles are found too.
         flow.ready.extend(around.iter().copied().map(Reverse));
         loops.push(around);
     }
 }
 
-/// Places nodes as what they need is placed.
+/// Places each node once all the nodes that it needs are placed (Kahn's algorithm).
 struct NodeOrder {
     children: Vec<Vec<usize>>,
-    /// How many of those that a node needs are not placed.
+    /// For each node, how many of the nodes that it needs are not placed yet.
     open: Vec<usize>,
     ready: BinaryHeap<Reverse<usize>>,
     placed: Vec<bool>,
@@ -50,7 +50,7 @@ impl NodeOrder {
 
     fn run(&mut self) {
         while let Some(Reverse(node)) = self.ready.pop() {
-            // What was in a loop is ready a second time when all it needs is placed.
+            // A node of a cycle was released early and becomes ready a second time once all that it needs is placed.
             if std::mem::replace(&mut self.placed[node], true) {
                 continue;
             }
@@ -65,7 +65,8 @@ impl NodeOrder {
     }
 }
 
-/// Whatever is not placed needs something that is not placed, so going back from it must come around.
+/// Finds a cycle. Each unplaced node needs another unplaced node, so walking back from one must return to a node already
+/// seen.
 fn walk_back(from: usize, needs: &[Vec<usize>], placed: &[bool]) -> Vec<usize> {
     let mut seen = vec![None; needs.len()];
     let (mut walk, mut node) = (Vec::new(), from);
@@ -87,14 +88,14 @@ fn walk_back(from: usize, needs: &[Vec<usize>], placed: &[bool]) -> Vec<usize> {
     }
 }
 
-/// For every node the set of nodes that come before it, one bit each.
+/// The ancestors of every node, as a bit set per node.
 pub(super) struct Ancestors {
     words: usize,
     bits: Vec<u64>,
 }
 
 impl Ancestors {
-    /// `needs` in topological order.
+    /// `needs` lists each node's parents, in topological order.
     pub(super) fn of<'a>(needs: impl ExactSizeIterator<Item = &'a [u32]>) -> Self {
         let count = needs.len();
         let words = count.div_ceil(64);
@@ -111,7 +112,7 @@ impl Ancestors {
         Self { words, bits }
     }
 
-    /// Whether `first` comes before `second`.
+    /// Whether `first` is an ancestor of `second`.
     pub(super) fn has(&self, second: u32, first: u32) -> bool {
         self.bits[second as usize * self.words + first as usize / 64] >> (first % 64) & 1 == 1
     }

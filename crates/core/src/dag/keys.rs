@@ -1,4 +1,5 @@
-//! Every key of the language, by section. The loader refuses all others; the published schema lists the same.
+//! Every key of the DAG language, by section. The loader refuses all other keys; a test compares the published schema with
+//! these lists.
 
 use crate::config::Section;
 
@@ -47,11 +48,11 @@ pub(super) static COMPENSATION: Section = Section {
     keys: &["topic", "payload", "env", "labels", "max_attempts", "timeout", "timeout_ms", "undo_on_failure"],
 };
 
-/// Keys that fit every kind of node.
+/// Keys of every kind of node.
 pub(super) const COMMON: [&str; 4] = ["needs", "join", "when", "on_fail"];
-/// Keys of which each makes a node another kind of node.
+/// Keys that each decide the kind of the node.
 pub(super) const KINDS: [&str; 6] = ["topic", "dag", "delay", "delay_sec", "delay_until", "approval"];
-/// What else fits a node with a topic. With `approval` people are asked before the job runs.
+/// Further keys of a node with a topic. There, `approval` asks people before the job runs.
 pub(super) const WITH_TOPIC: [&str; 17] = [
     "payload",
     "priority",
@@ -71,5 +72,5 @@ pub(super) const WITH_TOPIC: [&str; 17] = [
     "compensation",
     "memoise",
 ];
-/// What else fits a node that is a DAG.
+/// Further keys of a node that starts a sub-DAG.
 pub(super) const WITH_DAG: [&str; 5] = ["params", "for_each", "concurrency", "min_success", "compensation"];

@@ -1,17 +1,17 @@
-//! What is allowed in a DAG and still worth a look.
+//! Lints: constructs that a DAG may have and that still deserve a look.
 
 use super::{Dag, Join, NodeWork, OnFail};
 
 impl Dag {
-    /// Nodes whose work nothing can undo.
+    /// Nodes that do work and have no compensation.
     pub fn uncompensated(&self) -> Vec<&str> {
         let works = |work: &NodeWork| matches!(work, NodeWork::Job(_) | NodeWork::Dag(_));
         let left = self.nodes.iter().filter(|node| works(&node.work) && node.compensation.is_none());
         left.map(|node| &*node.name).collect()
     }
 
-    /// Nodes whose join could bear a failure of what they need, with the needed nodes whose failure ends the run before the join
-    /// is asked. Maybe meant, so it is no error: `on_fail: continue` there lets the join decide.
+    /// Nodes whose join tolerates a failed parent, with those parents whose failure ends the run before the join is
+    /// evaluated. That can be intended, so it is no error: `on_fail: continue` on the parent lets the join decide.
     pub fn overruled_joins(&self) -> Vec<OverruledJoin<'_>> {
         let bears_failure = |join| matches!(join, Join::AnySuccess | Join::AllDone | Join::OneFailed);
         let mut overruled = Vec::new();
@@ -27,7 +27,7 @@ impl Dag {
     }
 }
 
-/// A join that is not asked if one of these nodes fails.
+/// A join that is never evaluated if one of these parents fails.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct OverruledJoin<'a> {
     pub node: &'a str,

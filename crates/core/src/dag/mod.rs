@@ -1,7 +1,8 @@
-//! Workflows: what is to be done in which order, one execution of it, and every decision about that.
+//! Workflows: the definition of a DAG, one execution of it, and every decision about that.
 //!
 //! A [`Dag`] is a definition, immutable once it is stored. A [`Run`] is one execution of one version. [`plan`] holds the
-//! decisions; like those about jobs they are pure: run + news + time → next run, jobs to start and jobs to stop.
+//! decisions. Like those about jobs they are pure functions: from a run, messages about its jobs and the time to the next
+//! run, jobs to start and jobs to stop.
 
 mod any_run;
 mod definition;
@@ -38,9 +39,9 @@ pub use template::Template;
 /// The JSON Schema of definitions, for editors.
 pub const SCHEMA: &str = include_str!("../../dag.schema.json");
 
-/// Nodes of one DAG.
+/// The most nodes of one DAG.
 pub const NODES_MAX: usize = 10_000;
-/// Items of one `for_each`.
+/// The most items of one `for_each`.
 pub const ITEMS_MAX: usize = 10_000;
-/// Runs inside of runs.
+/// The deepest nesting of runs inside of runs.
 pub const DEPTH_MAX: u32 = 8;

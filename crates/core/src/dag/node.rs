@@ -1,4 +1,4 @@
-//! One node, or one item of a `for_each` node, in one run.
+//! The state of one node, or of one item of a `for_each` node, in one run.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::job::{Failure, Leaving};
 use crate::request::Json;
 use crate::time::Timestamp;
 
-/// Which node; which of its items.
+/// A node, and one of its items if it is a `for_each` node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeKey {
     pub node: NodeIx,
@@ -30,12 +30,12 @@ impl NodeKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum NodeState {
-    /// Waits for its parents.
+    /// The node waits for its parents.
     #[default]
     Pending,
-    /// May start; waits for room within the run, or for a paused run to go on.
+    /// The node may start; it waits for room within the run, or for a paused run to resume.
     Ready,
-    /// Its job, its wait or its sub-DAG is under way.
+    /// The node's job, delay or sub-run is under way.
     Running,
     Succeeded,
     Failed,
@@ -64,30 +64,31 @@ impl NodeState {
     }
 }
 
-/// What is stored of a node that left PENDING.
+/// The stored row of a node that left PENDING.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRun {
     pub state: NodeState,
-    /// 0, and one more with each rerun of this node.
+    /// 0, and one more with each rerun of the node. Messages of earlier rounds are ignored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub round: u32,
-    /// Its job, if it got one.
+    /// The node's job, if one was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
-    /// The job that did the same work before: its result stands for this node's, which did nothing itself.
+    /// The job whose memoised result this node's job took instead of running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo_of: Option<JobId>,
-    /// The run it waits for, if it is a sub-DAG.
+    /// The sub-run that the node waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// When a delay is over.
+    /// When the node's delay ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wakes_at: Option<Timestamp>,
-    /// Kept if some expression reads it. Not to be shown as it is: see [`NodeRun::shown_output`].
+    /// Stored only if some expression reads it. Show it only through [`NodeRun::shown_output`], which hides quarantined
+    /// outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,60 +97,62 @@ pub struct NodeRun {
     pub items: Option<Items>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<NodeUndo>,
-    /// What undoes it, of a plain job that was done: an [`Entry`](super::saga::Entry). Text, because one that cannot be read
-    /// must not hide the others.
+    /// For a completed plain job of a saga: how to undo it, as an [`Entry`](super::saga::Entry). Kept as text, so that one
+    /// unreadable entry does not make the others unreadable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<Json>,
-    /// Of the entries of its saga the how manyth: the last one is undone first.
+    /// The entry's number in its saga: the highest is undone first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub entry_no: u32,
-    /// Its work was done, then its output was quarantined after children had started.
+    /// The node's output was quarantined after nodes had used it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
-    /// Its work was done by an attempt that no longer counted, or after it was given up: how it ended stays as it is, and it is
-    /// undone like what succeeded.
+    /// A revoked or given-up attempt did the work after the node had ended. The node keeps its state, and its work is undone
+    /// like that of a node that succeeded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// Workers that attempts of its job were taken from and that may still be at work on them. Nothing of the run is undone
-    /// before they are through: one that was done all the same is to be undone in its turn.
+    /// Workers that may still be working on revoked attempts of the node's job. Nothing in the run is undone before they are
+    /// through: one that succeeds after all must be undone in its turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaving: Vec<Leaving>,
 }
 
 impl NodeRun {
-    /// G-4: the output, unless it was quarantined. The undo of the node's own work may still need that one.
+    /// G-4: the output, unless it was quarantined. The compensation of the node's own work may still read a quarantined
+    /// output.
     pub fn shown_output(&self) -> Option<&Json> {
         self.output.as_ref().filter(|_| self.state == NodeState::Succeeded && !self.tainted)
     }
 
-    /// When all attempts that were taken from their workers count as over, whatever is heard of them. None if they are.
+    /// When the last of the revoked attempts counts as over, even without a report. None if no attempt is awaited.
     pub fn left_by(&self) -> Option<Timestamp> {
         self.leaving.iter().map(|leaving| leaving.until).max()
     }
 
-    /// Sessions of the workers that may still be at work on attempts of its job.
+    /// Sessions of the workers that may still be working on attempts of the node's job.
     pub fn sessions_leaving(&self) -> impl Iterator<Item = &SessionId> {
         self.leaving.iter().filter(|leaving| !leaving.scan).map(|leaving| &leaving.session)
     }
 
-    /// Its job's worker reported a success, and the scan holds the result.
+    /// The worker reported a success, and the scan holds the result.
     pub fn awaits_scan(&self) -> bool {
         self.leaving.iter().any(|leaving| leaving.scan)
     }
 
-    /// An operator does not wait for the scan any longer.
+    /// Ends the wait for the scan, on an operator's command.
     pub fn forget_scan(&mut self) {
         self.leaving.retain(|leaving| !leaving.scan);
     }
 
-    /// Nothing is under way in closed sessions. A scan goes on without the session that its result came from.
+    /// Ends the wait for workers whose sessions are closed. A scan does not need the session that the result came from, so
+    /// that wait stays.
     pub fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         self.leaving.retain(|leaving| leaving.scan || !closed.contains(&leaving.session));
     }
 }
 
-/// The list of a `for_each` node, evaluated once. How far it got is read off the items' own rows, so that this one is written
-/// once however many there are.
+/// The list of a `for_each` node, evaluated once. Progress is derived from the items' own rows, so that this row is written
+/// once, however many items there are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Items {
     /// A JSON list.
@@ -157,17 +160,17 @@ pub struct Items {
     pub count: u32,
 }
 
-/// Where the undoing of a node's work stands.
+/// The state of a node's compensation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeUndo {
     pub state: UndoState,
     pub job: JobId,
-    /// 0, and one more with each time somebody had it tried again.
+    /// 0, and one more with each retry that an operator orders.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub round: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Who said that it is as good as done.
+    /// The person who declared the stuck compensation resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_by: Option<ActorId>,
 }
@@ -177,9 +180,9 @@ pub struct NodeUndo {
 pub enum UndoState {
     Running,
     Done,
-    /// It failed or was refused: somebody must resolve it.
+    /// The compensation failed or was refused: a person must retry or resolve it.
     Stuck,
-    /// Somebody said that it is as good as done.
+    /// A person declared it resolved.
     Resolved,
 }
 
@@ -193,7 +196,7 @@ impl UndoState {
         }
     }
 
-    /// Nothing stands in the way of undoing what came before.
+    /// Whether the compensation no longer blocks those of the nodes before it.
     pub const fn is_settled(self) -> bool {
         matches!(self, Self::Done | Self::Resolved)
     }

@@ -1,4 +1,4 @@
-//! Runs that nothing will ever move again.
+//! Orphaned runs: runs that no message, timer or person will ever move on.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use super::{AnyRun, Closing, NodeKey, NodeState, Run, RunHead, RunState};
 use crate::job::{Failure, Reason};
 use crate::time::Timestamp;
 
-/// What a sweep saw of a run that it could not move.
+/// What a sweep found about a run that it could not move on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standstill {
     pub why: Unmoved,
-    /// Something that it waits for is under way.
+    /// Whether a job or run that it waits for is under way.
     pub awaits: bool,
-    /// How long it has had its version, as far as is known.
+    /// How long the run has had its version, as far as this process knows.
     pub age: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmoved {
-    /// Planned anew, nothing followed.
+    /// Planning over all nodes changed nothing.
     NothingFollows,
-    /// Its definition is not there: neither news nor time nor people move it.
+    /// The definition does not exist, so no message, timer or person can move the run on.
     NoPlan,
-    /// Its definition is there and cannot be read, which comes to the same.
+    /// The definition exists and cannot be read, with the consequence of `NoPlan`.
     PlanUnreadable,
 }
 
@@ -38,7 +38,8 @@ impl Unmoved {
     }
 }
 
-/// what becomes of a run that stood still for so long. One that waits for a job, a run, a time or people is not forgotten.
+/// the failure that ends a run which has not moved for `after`. A run that waits for a job, a run, a timer or people is
+/// not orphaned.
 pub fn orphaned(head: &RunHead, still: Standstill, after: Duration) -> Option<Failure> {
     let Standstill { why, awaits, age } = still;
     let goes_on = match why {
@@ -49,7 +50,8 @@ pub fn orphaned(head: &RunHead, still: Standstill, after: Duration) -> Option<Fa
     (!goes_on && !awaits && age >= after).then(|| Failure::new(Reason::Orphaned, message()))
 }
 
-/// Without its plan a run ends as it stands: what was under way failed with it, and nobody knows what to undo.
+/// Ends a run without its plan: what was under way fails with it, and nothing is undone, because the compensations are in
+/// the plan.
 pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (AnyRun, RunTransition) {
     let mut nodes = Vec::new();
     for (key, row) in run.nodes.iter_mut().filter(|(_, row)| !row.state.is_over()) {
@@ -76,12 +78,12 @@ pub fn end_without_plan(mut run: Run, failure: Failure, now: Timestamp) -> (AnyR
         more: false,
         settled,
     };
-    // Whoever moves runs only counts the rows of one that has no plan.
+    // A saga needs no plan, and the caller only counts the rows, so it can stand for any run without one.
     (Saga::new(run).into(), next)
 }
 
 impl Run {
-    /// Jobs and runs that its rows wait for.
+    /// Jobs and runs that the rows wait for.
     pub fn waits(&self) -> Vec<(NodeKey, Awaited)> {
         self.nodes.iter().filter_map(|(key, row)| Some((*key, awaited(row)?))).collect()
     }

@@ -1,4 +1,4 @@
-//! What a run is given, held against what its DAG asks for.
+//! Checks the parameters given to a run against those that its DAG takes.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +20,7 @@ impl ParamKind {
         }
     }
 
-    /// In an error, what a value must be.
+    /// The expected type, in the words of an error.
     const fn wanted(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -43,13 +43,13 @@ impl ParamKind {
         }
     }
 
-    /// What is wrong with a value, to follow its name.
+    /// What is wrong with a value; the error text continues after its name.
     pub(super) fn refusal(self, value: &Value) -> Option<String> {
         (!self.takes(value)).then(|| format!("must be {}, not {}", self.wanted(), kind_of(value)))
     }
 }
 
-/// In an error, what a value is.
+/// The type of a value, in the words of an error.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -62,7 +62,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
 }
 
 impl Dag {
-    /// The parameters of a run as a map, with defaults for those that were not given. `null` gives none.
+    /// The parameters of a run as a map, with defaults for those not given. `null` gives none.
     pub fn check_params(&self, given: &Value) -> Result<Value, Vec<FieldError>> {
         let none = Map::new();
         let given = match given {

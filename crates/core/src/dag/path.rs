@@ -1,7 +1,7 @@
-//! Fixed ways into what expressions see, such as `nodes.probe.output.size`.
+//! Fixed paths into the variables of expressions, such as `nodes.probe.output.size`.
 //!
-//! They are followed in the JSON as it is, so that an expression costs what it reads, however much there is: ten thousand
-//! items that each look at one parameter must not each turn all parameters into values of CEL.
+//! A path is followed in the JSON itself, so that an expression costs what it reads, however large the scope is: with ten
+//! thousand items that each read one parameter, converting all parameters to CEL values for each item would be quadratic.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -47,17 +47,17 @@ impl Root {
 enum PathStep {
     Key(Box<str>),
     At(usize),
-    /// At the number of the item.
+    /// The entry at the number of the item.
     Index,
 }
 
-/// The variables of every expression.
+/// The root variables of expressions.
 pub(super) fn variables() -> [&'static str; 5] {
     Root::ALL.map(Root::as_str)
 }
 
 impl Path {
-    /// The path that an expression is, if it is one. Field accesses must have been rewritten to lookups.
+    /// The path that an expression consists of, if it is one. Field accesses must have been rewritten to lookups before.
     pub(super) fn of(expression: &IdedExpr) -> Option<Self> {
         match &expression.expr {
             Expr::Ident(name) => {
@@ -74,7 +74,7 @@ impl Path {
         }
     }
 
-    /// The node and its field, if the path leads to a field of a node.
+    /// The node and the field, if the path begins with a field of a node.
     pub(super) fn field_of_node(&self) -> Option<(&str, &str)> {
         match (self.root, self.steps.as_slice()) {
             (Root::Nodes, [PathStep::Key(node), PathStep::Key(field), ..]) => Some((node, field)),
@@ -82,7 +82,7 @@ impl Path {
         }
     }
 
-    /// The same path and one key more.
+    /// This path extended by one key.
     pub(super) fn with(&self, key: &str) -> Self {
         let mut longer = self.clone();
         longer.steps.push(PathStep::Key(key.into()));
@@ -116,7 +116,7 @@ impl Path {
         Ok(value)
     }
 
-    /// Whether a map has a key.
+    /// Whether the map at this path has a key.
     pub(super) fn has(&self, key: &str, scope: &ExpressionScope<'_>) -> Result<bool, String> {
         match &*self.resolve(scope)? {
             Value::Object(entries) => Ok(entries.contains_key(key)),
@@ -142,7 +142,7 @@ fn step(key: &IdedExpr) -> Option<PathStep> {
     }
 }
 
-/// Why a step leads nowhere.
+/// Why a step of a path found no value.
 enum Missing {
     Absent,
     Short(usize),

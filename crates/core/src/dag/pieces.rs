@@ -1,18 +1,18 @@
-//! Texts with holes: `${ expression }`, and `$${` where `${` is meant.
+//! Texts with expressions: `${ expression }`, and `$${` for a literal `${`.
 
 pub(super) const HOLE: &str = "${";
-/// Stands for the text of [`HOLE`].
+/// Written for a literal [`HOLE`].
 const ESCAPED_HOLE: &str = "$${";
 
-/// What a text consists of.
+/// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     Text(String),
-    /// The expression inside.
+    /// The text of the expression.
     Hole(&'a str),
 }
 
-/// The pieces of a text, no two texts side by side and none empty. `None` if a hole is not closed.
+/// The pieces of a text: no two plain texts in a row, and none empty. None if an expression is not closed.
 pub(crate) fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
     while let Some(dollar) = rest.find('$') {
@@ -36,7 +36,7 @@ pub(crate) fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     Some(pieces)
 }
 
-/// Where the bracket is that closes a hole: not one inside of the expression's maps or texts.
+/// The position of the bracket that closes the expression, skipping brackets of maps and texts inside it.
 fn end_of_hole(text: &str) -> Option<usize> {
     let (mut depth, mut quote, mut last) = (0_usize, None, ' ');
     let mut characters = text.char_indices();
@@ -45,7 +45,7 @@ fn end_of_hole(text: &str) -> Option<usize> {
             (Some((end, _)), _) if c == end => quote = None,
             (Some((_, false)), '\\') => drop(characters.next()),
             (Some(_), _) => {}
-            // After an r a backslash is a backslash.
+            // In a raw string (r"…") a backslash escapes nothing.
             (None, '\'' | '"') => quote = Some((c, matches!(last, 'r' | 'R'))),
             (None, '{') => depth += 1,
             (None, '}') if depth == 0 => return Some(at),

@@ -1,4 +1,4 @@
-//! One execution of one version of a DAG.
+//! A run: one execution of one version of a DAG.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use crate::request::{Caller, Json, RequestHash};
 use crate::time::Timestamp;
 use crate::trace::TraceParent;
 
-/// The head and every node that left PENDING.
+/// A run: its head, and the rows of every node that left PENDING.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub head: RunHead,
@@ -23,7 +23,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Every node of a DAG of so many, each followed by its items; None for those that wait for their parents.
+    /// Every node of a DAG with `nodes` nodes, each followed by its items; None for nodes that wait for their parents.
     pub fn in_order(&self, nodes: usize) -> Vec<(NodeKey, Option<&NodeRun>)> {
         let mut rows = Vec::with_capacity(nodes);
         for node in 0..NodeIx::try_from(nodes).unwrap_or(NodeIx::MAX) {
@@ -37,7 +37,7 @@ impl Run {
 }
 
 impl Run {
-    /// Takes away what only those may see who are trusted with payloads.
+    /// Removes the fields that only readers trusted with payloads may see.
     pub fn hide(&mut self) {
         self.head.hide();
         for node in self.nodes.values_mut() {
@@ -46,7 +46,7 @@ impl Run {
     }
 }
 
-/// What is said of the whole run. Its version is the compare-and-set of every step.
+/// The state of the run as a whole. Its version is the compare-and-set of every step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunHead {
     pub id: RunId,
@@ -55,13 +55,13 @@ pub struct RunHead {
     pub dag: DagRef,
     pub tenant: TenantId,
     pub actor: ActorId,
-    /// What kind of actor; its jobs say so too.
+    /// The kind of actor; the run's jobs carry it too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_type: Option<Arc<str>>,
-    /// A credential said who the actor is; its jobs say so too.
+    /// Whether a credential proved who the actor is; the run's jobs carry it too.
     #[serde(rename = "verified", default, skip_serializing_if = "std::ops::Not::not")]
     pub actor_verified: bool,
-    /// A JSON map, defaults filled in.
+    /// A JSON map with defaults filled in.
     pub params: Json,
     #[serde(skip)]
     pub state: RunState,
@@ -70,39 +70,39 @@ pub struct RunHead {
     pub ended_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Timestamp>,
-    /// How long it may take, of a run whose DAG does not say: what held when it began.
+    /// The timeout of a run whose DAG has none: the installation's setting when the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// When the run must be looked at next although nothing happened: a delay, a timeout.
+    /// When the run's next timer fires: a delay, a timeout, or the end of a wait for workers.
     #[serde(skip)]
     pub wakes_at: Option<Timestamp>,
-    /// Nothing new starts.
+    /// No node starts while the run is paused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Why it does not go on: the first failure that counted, or who cancelled it.
+    /// Why the run ends badly: the first failure that closed it, or who cancelled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Set once the run is to end badly: nothing new starts, what runs is stopped, then it ends or is undone.
+    /// Set once the run is to end badly: no node starts any more, running ones are stopped, then the run ends or is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closing: Option<Closing>,
-    /// A result that others had used already was quarantined later.
+    /// A result was quarantined after other nodes had used it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// The run and node that wait for this one.
+    /// The run and node that wait for this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunParent>,
-    /// Where the run stands in traces; none if nobody cares.
+    /// The run's position in a trace, if its client sent one.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceParent>,
-    /// Nothing that was done before stands for what its nodes are to do.
+    /// Run every job, without taking memoised results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
-    /// How often it was run again.
+    /// How often the run was rerun.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reruns: u32,
-    /// Nodes over, of all; for people who watch.
+    /// Nodes that are over, and all nodes: progress shown to people.
     #[serde(default)]
     pub done: u32,
     #[serde(default)]
@@ -110,42 +110,42 @@ pub struct RunHead {
 }
 
 impl RunHead {
-    /// Takes away what only those may see who are trusted with payloads.
+    /// Removes the fields that only readers trusted with payloads may see.
     pub fn hide(&mut self) {
         (self.params, self.output) = (Json::null(), None);
     }
 
-    /// Whose everything is that it starts.
+    /// The tenant and actor of all jobs and sub-runs that the run starts.
     pub fn caller(&self) -> Caller {
         let caller = Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone());
         Caller { verified: self.actor_verified, trace: self.context(), ..caller }
     }
 
-    /// Neither over nor about to be: nodes may still become ready.
+    /// Whether nodes may still become ready: the run is neither over nor closing.
     pub const fn is_open(&self) -> bool {
         self.closing.is_none() && !self.state.is_over()
     }
 
-    /// workers that attempts were taken from are waited for by a run that undoes its work, and by one inside another run: as
-    /// soon as that is over, the run around it may undo what it used.
+    /// whether the run waits for workers of revoked attempts before it ends. A run that undoes its work does, and so
+    /// does a sub-run: as soon as it is over, its parent run may undo the work that it used.
     pub fn awaits_workers(&self) -> bool {
         self.closing.is_some_and(|closing| closing.undoes() || self.parent.is_some())
     }
 
-    /// until when at the latest this run waits, before it undoes anything, for workers that a node's job was taken from. None
-    /// while it waits for a scan: that has no time.
+    /// until when the run at most waits for the workers of a node's revoked attempts before it undoes anything. None
+    /// while it waits for a scan, because that wait has no time limit.
     pub fn waits_for_workers_of(&self, node: &NodeRun) -> Option<Timestamp> {
         let waits = self.awaits_workers() && !self.state.is_over();
         node.left_by().filter(|_| waits && !node.awaits_scan())
     }
 
-    /// G-4: what the run answers, unless it may hold what was quarantined later.
+    /// G-4: the output of the run, unless it may contain a result that was quarantined later.
     pub fn shown_output(&self) -> Option<&Json> {
         self.output.as_ref().filter(|_| !self.tainted)
     }
 }
 
-/// How a run that does not go on will end.
+/// How a closing run will end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Closing {
@@ -156,7 +156,7 @@ pub enum Closing {
 }
 
 impl Closing {
-    /// What was done is undone before the run is over.
+    /// Whether completed work is undone before the run is over.
     pub const fn undoes(self) -> bool {
         matches!(self, Self::Compensate | Self::CancelAndCompensate)
     }
@@ -168,23 +168,23 @@ pub struct RunParent {
     pub node: NodeIx,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<u32>,
-    /// How many runs are around this one.
+    /// How many runs this run is nested in.
     pub depth: u32,
 }
 
-/// A version of a DAG.
+/// One version of a DAG.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DagRef {
     pub name: Arc<str>,
-    /// 1, 2, 3 … per tenant and name.
+    /// Numbered from 1 per tenant and name.
     pub version: u32,
 }
 
-/// The identity of what a client asked for, so that a key can be told from its reuse.
+/// A hash of what the client asked for: an idempotency key that is repeated with another hash is refused.
 pub fn asked(dag: &str, version: Option<u32>, params: &serde_json::Value, fresh: bool) -> RequestHash {
     let mut asked = serde_json::json!({ "dag": dag, "version": version, "params": params });
     if fresh {
-        // Absent otherwise: hashes that are stored stay true.
+        // Added only when set, so that hashes stored before the field existed stay valid.
         asked["fresh"] = true.into();
     }
     RequestHash(Sha256::digest(asked.to_string()).into())
@@ -196,16 +196,16 @@ pub enum RunState {
     #[default]
     Running,
     Paused,
-    /// What was done is being undone.
+    /// Completed work is being undone.
     Compensating,
-    /// An undo failed; somebody must resolve it.
+    /// A compensation failed: a person must retry or resolve it.
     CompensationStuck,
     Succeeded,
-    /// Every node is over and some that failed were allowed to.
+    /// Every node is over, and some failed with `on_fail: continue`.
     SucceededWithFailures,
     Failed,
     Canceled,
-    /// It failed or was cancelled, and everything was undone.
+    /// The run failed or was cancelled, and all its work was undone.
     Compensated,
 }
 

@@ -1,4 +1,5 @@
-//! JSON with holes: `${ expression }` inside of texts. A text that is one hole and nothing else keeps the type of its value.
+//! JSON with expressions: `${ expression }` inside texts. A text that consists of one expression keeps the type of its
+//! value.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::config::SourcePosition;
 use crate::config::yaml::{self, YamlNode};
 use crate::formula::ExpressionFault;
 
-/// Cheap to clone.
+/// A JSON value with expressions. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Template(Arc<Part>);
 
@@ -29,7 +30,7 @@ enum TemplatePiece {
     Hole(Expression),
 }
 
-/// What reading expressions came upon, with where that stands.
+/// The references and faults found while reading templates, with their positions.
 #[derive(Default)]
 pub(super) struct TemplateUses {
     pub(super) faults: Vec<(SourcePosition, ExpressionFault)>,
@@ -37,7 +38,7 @@ pub(super) struct TemplateUses {
 }
 
 impl TemplateUses {
-    /// Compiles the expression that errors call `name`.
+    /// Compiles the expression that error messages call `name`.
     pub(super) fn expression(&mut self, text: &str, name: &str, at: SourcePosition) -> Option<Expression> {
         match Expression::parse(text, name) {
             Ok(expression) => {
@@ -57,17 +58,17 @@ impl Template {
         Self(Arc::new(Part::Constant(constant)))
     }
 
-    /// `name` is what errors call it. A text that cannot be read is reported and left empty.
+    /// `name` is the template's name in error messages. A text that cannot be read is reported and left empty.
     pub(super) fn read(node: &YamlNode, name: &str, found: &mut TemplateUses) -> Self {
         Self(Arc::new(part(node, name, found)))
     }
 
-    /// What it always gives, if it has no holes.
+    /// The value of a template without expressions.
     pub(super) fn as_constant(&self) -> Option<&Value> {
         self.0.as_constant()
     }
 
-    /// What it gives in every run, as far as that is known without one.
+    /// The value that the template has in every run, as far as that is known without a run.
     pub(super) fn in_every_run(&self) -> Option<Result<Value, String>> {
         match &*self.0 {
             Part::Constant(value) => Some(Ok(value.clone())),
@@ -76,7 +77,7 @@ impl Template {
         }
     }
 
-    /// The JSON with its holes filled, or in words why one cannot be.
+    /// The JSON with all expressions evaluated, or an error text that says which could not be.
     pub fn fill(&self, scope: &ExpressionScope<'_>) -> Result<Value, String> {
         self.0.fill(scope)
     }
@@ -113,7 +114,7 @@ impl Part {
     }
 }
 
-/// A value inside of a text: texts as they are, all else as JSON.
+/// A value inside a text: texts unquoted, all other values as JSON.
 fn written(value: Value) -> String {
     match value {
         Value::String(text) => text,

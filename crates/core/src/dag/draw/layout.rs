@@ -1,22 +1,23 @@
-//! Columns and rows for a drawing: parents to the left of their children, and few lines that cross.
+//! Places the nodes of a drawing in columns and rows: parents left of their children, with few crossing lines.
 
 use super::super::{Dag, NodeIx};
 
-/// A line that passes over columns bends in each of them. With more bends than this in all, lines go straight: such a
-/// picture is not read line by line.
+/// A line that spans several columns bends in each of them. Above this many bends lines are drawn straight: bends cost
+/// space, and a picture with so many lines is not read line by line.
 const BENDS_MAX: usize = 20_000;
-/// How often each column is sorted by its neighbours. The first few times gain nearly all there is to gain.
+/// How often each column is sorted by its neighbours. The first few sweeps remove nearly all crossings that sorting can
+/// remove.
 const SWEEPS: usize = 4;
 
 pub(super) struct Layout {
     pub(super) points: Vec<Point>,
-    /// Points by column, from top to bottom.
+    /// Points of each column, from top to bottom.
     pub(super) columns: Vec<Vec<usize>>,
-    /// Each edge as the points it passes, both ends included.
+    /// Each edge as the points that it passes, both ends included.
     pub(super) edges: Vec<Vec<usize>>,
 }
 
-/// A node, or the place where a line passes through a column. The first points are the nodes by index.
+/// A node, or the position where a line passes through a column. The first points are the nodes, by index.
 pub(super) struct Point {
     pub(super) node: Option<NodeIx>,
     pub(super) column: usize,
@@ -69,7 +70,8 @@ impl Layout {
         }
     }
 
-    /// Sorts each column by where its neighbours are: those on the left from left to right, then those on the right back.
+    /// Sorts each column by the rows of its neighbours: once from left to right by the left ones, then back by the right
+    /// ones.
     fn sweep(&mut self) {
         let mut rows = vec![0; self.points.len()];
         for column in &self.columns {

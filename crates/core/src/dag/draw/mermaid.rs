@@ -1,4 +1,4 @@
-//! A DAG in the language of Mermaid, which most places that show Markdown draw.
+//! Draws a DAG in the language of Mermaid, which most tools that show Markdown render.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use super::super::{Dag, NodeIx, NodeState, NodeWork};
 use super::{colours, escaped, kind};
 
 impl Dag {
-    /// A flowchart; nodes with a state are coloured by it.
+    /// A flowchart. A node with a state has the colour of the state.
     pub fn mermaid(&self, state: impl Fn(NodeIx) -> Option<NodeState>) -> String {
         let mut text = String::from("flowchart LR\n");
         let mut seen = BTreeSet::new();

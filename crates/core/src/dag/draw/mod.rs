@@ -1,4 +1,4 @@
-//! Pictures of a DAG, with how far a run got.
+//! Drawings of a DAG, optionally with the states of a run's nodes.
 
 mod layout;
 mod mermaid;
@@ -6,7 +6,7 @@ mod svg;
 
 use super::{Node, NodeState, NodeWork};
 
-/// What a node does, in a word or two.
+/// A word or two that say what kind of node it is.
 fn kind(node: &Node) -> String {
     let each = if node.for_each.is_some() { " for each" } else { "" };
     match &node.work {
@@ -17,7 +17,7 @@ fn kind(node: &Node) -> String {
     }
 }
 
-/// The colour of a state: filled with the first on white, with the second on black; both under text of the page's colour.
+/// The colours of a state, for light and for dark pages. Text in the page's own colour is readable on both.
 const fn colours(state: NodeState) -> (&'static str, &'static str) {
     match state {
         NodeState::Pending => ("#f4f4f5", "#27272a"),
@@ -30,7 +30,7 @@ const fn colours(state: NodeState) -> (&'static str, &'static str) {
     }
 }
 
-/// Text inside of XML, or of what Mermaid takes for HTML.
+/// Escapes text for XML, and for Mermaid, which reads HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

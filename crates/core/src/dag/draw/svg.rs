@@ -1,4 +1,4 @@
-//! A DAG as a drawing that needs nothing but a browser, on light and on dark pages.
+//! Draws a DAG as a self-contained SVG for light and dark pages.
 
 use std::fmt::Write;
 
@@ -12,16 +12,16 @@ const BEND_HEIGHT: usize = 16;
 const ROW_GAP: usize = 16;
 const COLUMN_GAP: usize = 56;
 const PADDING: usize = 12;
-/// Longer names are cut; pointing at a box shows them whole.
+/// Longer names are cut; a tooltip on the box shows the whole name.
 const LETTERS_MAX: usize = 36;
 
-/// The two lines inside of a box.
+/// The two lines of text in a box.
 struct Label {
     name: String,
     about: String,
 }
 
-/// Where a point is: the box of a node, or a line through a column.
+/// The area of a point: the box of a node, or the gap of a line through a column.
 #[derive(Clone, Copy, Default)]
 struct Area {
     left: usize,
@@ -30,7 +30,7 @@ struct Area {
 }
 
 impl Dag {
-    /// An SVG document, parents to the left of their children; nodes with a state are coloured by it and say it.
+    /// An SVG document with parents left of their children. A node with a state has the state's colour and shows its name.
     pub fn svg(&self, state: impl Fn(NodeIx) -> Option<NodeState>) -> String {
         let layout = Layout::of(self);
         let labels: Vec<Label> =
@@ -73,7 +73,7 @@ fn cut(text: &str) -> String {
     text.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
 }
 
-/// The area of each point, and the size of the whole.
+/// The area of each point, and the size of the drawing.
 fn areas(layout: &Layout, labels: &[Label]) -> (Vec<Area>, usize, usize) {
     let step = |point: usize| ROW_GAP + if layout.points[point].node.is_some() { BOX_HEIGHT } else { BEND_HEIGHT };
     let heights = layout.columns.iter().map(|column| column.iter().map(|point| step(*point)).sum::<usize>());
@@ -100,7 +100,7 @@ impl Label {
     }
 }
 
-/// From the right side of the first area through those between to the left side of the last.
+/// The path of a line: from the right side of the first area through those between to the left side of the last.
 fn line(areas: &[Area]) -> String {
     let mut path = String::new();
     for (at, area) in areas.iter().enumerate() {

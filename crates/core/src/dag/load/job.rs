@@ -1,4 +1,4 @@
-//! The jobs that a node starts: its own, and the one that undoes it.
+//! Reads the jobs of a node: its own, and its compensation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ use crate::retry::read::{RETRY_OF_JOB, settings as read_settings};
 use crate::verdict::ApprovalTerms;
 
 const APPROVERS_MAX: u32 = 100;
-/// For how long a result stands for the same work unless the node says otherwise.
+/// How long a result is memoised if the node does not say.
 const MEMOISE_MS: u64 = 7 * 24 * 3600 * 1000;
-/// In the place of a value that is known only in a run: it breaks no rule.
+/// Placeholder for a value that is known only in a run. It satisfies every rule, so that only constants are checked.
 const SOME_VALUE: &str = "x";
 
 pub(super) fn template(fields: Fields<'_>, found: &mut TemplateUses, report: &mut ConfigReport) -> Option<JobTemplate> {
@@ -55,7 +55,7 @@ pub(super) fn template(fields: Fields<'_>, found: &mut TemplateUses, report: &mu
     })
 }
 
-/// `true`, or a map that says for how long.
+/// Reads `memoise`: `true`, or a map with a duration.
 fn memoise(fields: Fields<'_>, report: &mut ConfigReport) -> Option<u64> {
     let node = fields.get("memoise")?;
     if fields.get("approval").is_some() {
@@ -99,7 +99,7 @@ pub(super) fn gate(node: &Yaml, only: bool, report: &mut ConfigReport) -> Option
     Some(ApprovalGate { reason: reason?.into(), terms, only })
 }
 
-/// What a job has, be it for doing or for undoing.
+/// The fields that a node's job and its compensation share.
 struct Common {
     topic: Option<Topic>,
     payload: Template,
@@ -128,13 +128,13 @@ impl Common {
         }
     }
 
-    /// As far as it is known before a run.
+    /// A request of the values that are known before a run.
     fn as_job(&self) -> NewJob {
         let constants = |templates: &BTreeMap<String, Template>| {
             templates.iter().map(|(name, template)| (name.clone(), constant_text(template))).collect()
         };
         NewJob {
-            // A topic that is missing or refused was told already.
+            // A missing or refused topic has its own error already; the placeholder prevents a second one.
             topic: self.topic.as_ref().map_or_else(|| SOME_VALUE.to_owned(), ToString::to_string),
             payload: self.payload.as_constant().map(|value| Json::trusted(value.to_string())),
             labels: constants(&self.labels),
@@ -148,7 +148,7 @@ fn constant_text(template: &Template) -> String {
     template.as_constant().and_then(serde_json::Value::as_str).unwrap_or(SOME_VALUE).to_owned()
 }
 
-/// Holds what is known against the rules for every job, so that a run does not have to find out.
+/// Checks the constant fields by the rules for every job, so that an error shows at load and not in a run.
 fn check(new: NewJob, fields: Fields<'_>, report: &mut ConfigReport) {
     let checked = JobRequest::check(new, &Caller::new(SOME_VALUE, SOME_VALUE), || JobId::from(SOME_VALUE));
     for error in checked.err().unwrap_or_default() {
@@ -171,7 +171,7 @@ fn names(node: &Yaml, key: &str, report: &mut ConfigReport) -> BTreeSet<String> 
     texts.into_iter().map(|(text, _)| text.to_owned()).collect()
 }
 
-/// Texts by name, each of which may have holes.
+/// A map of texts, each of which may contain expressions.
 fn templates(node: &Yaml, key: &str, found: &mut TemplateUses, report: &mut ConfigReport) -> BTreeMap<String, Template> {
     let entries = read::some_entries(node, key, report).unwrap_or_default();
     let mut read = |entry: &YamlEntry| {

@@ -1,4 +1,4 @@
-//! From the text of a definition to a DAG, or to everything that is wrong with it.
+//! Loads a DAG from the text of its definition, or reports every error in it.
 
 mod job;
 mod node;
@@ -13,20 +13,21 @@ use crate::config::yaml::{self, YamlNode as Yaml};
 use crate::config::{ConfigError, ConfigReport, snapshot};
 use crate::limits::SPAN_MS_MAX;
 
-/// The only version of the language so far.
+/// The only version of the DAG language so far.
 const VERSION: u64 = 1;
-/// Room for the most nodes there may be, at some hundred bytes each. Every version of it is kept.
+/// Room for the largest number of nodes at some hundred bytes each. Bounded, because every version of a text is stored.
 pub(super) const TEXT_BYTES_MAX: usize = 4 << 20;
-/// More at once than any installation runs; a number above it is a typing error.
+/// More parallel work than any installation runs; a larger number is a typing error.
 pub(super) const AT_ONCE_MAX: u32 = 1_000_000;
 
 impl Dag {
-    /// Reads a definition. `file` is the name that errors show.
+    /// Reads a definition. `file` is its name in error messages.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         Self::read(text, ConfigReport::new(file))
     }
 
-    /// A text that was taken before, perhaps by an earlier version that minded less.
+    /// Reads a text that was accepted before, perhaps by an earlier version with fewer checks. New checks must not make it
+    /// unreadable.
     pub fn load_stored(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         Self::read(text, ConfigReport::of_stored(file))
     }
@@ -78,7 +79,7 @@ fn read_dag(root: &Yaml, text: &str, report: &mut ConfigReport) -> Option<Dag> {
     Some(dag)
 }
 
-/// A text that may be a name.
+/// Reads a text that must be a valid name.
 fn named<'a>(node: &'a Yaml, key: &str, report: &mut ConfigReport) -> Option<&'a str> {
     read::text(node, key, report).and_then(|text| read::name(text, key, node.at, report))
 }

@@ -1,4 +1,4 @@
-//! One node of the file, before it is known what is around it.
+//! Reads one node of the file, before the other nodes are known.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::config::yaml::{self, YamlEntry, YamlNode as Yaml, YamlValue};
 use crate::config::{ConfigReport, SourcePosition};
 use crate::limits::SPAN_MS_MAX;
 
-/// A node, and what has to be held against the others.
+/// A node as read, with the references that must be checked against the other nodes.
 pub(super) struct Draft<'a> {
     pub(super) name: &'a str,
     pub(super) at: SourcePosition,
     pub(super) needs: Vec<(&'a str, SourcePosition)>,
-    /// What its expressions use, by when they are evaluated.
+    /// What the node's expressions read, separated by when they are evaluated.
     pub(super) start: TemplateUses,
     pub(super) body: TemplateUses,
     pub(super) undo: TemplateUses,
-    /// Without edges; absent if it could not be read.
+    /// The node without edges; None if it could not be read.
     pub(super) node: Option<Node>,
 }
 
-/// `dag` is the name of the whole.
+/// `dag` is the name of the definition.
 pub(super) fn read<'a>(entry: &'a YamlEntry, dag: Option<&str>, report: &mut ConfigReport) -> Draft<'a> {
     let [start, body, undo] = [(); 3].map(|()| TemplateUses::default());
     let mut draft = Draft { name: &entry.key, at: entry.at, needs: Vec::new(), start, body, undo, node: None };
@@ -72,7 +72,7 @@ fn read_node(fields: Fields<'_>, dag: Option<&str>, draft: &mut Draft<'_>, repor
     })
 }
 
-/// One name or a list of names.
+/// Reads one name or a list of names.
 fn needs<'a>(node: &'a Yaml, report: &mut ConfigReport) -> Vec<(&'a str, SourcePosition)> {
     if let YamlValue::Scalar { .. } = node.value {
         return read::text(node, "needs", report).map(|name| (name, node.at)).into_iter().collect();
@@ -84,7 +84,7 @@ fn needs<'a>(node: &'a Yaml, report: &mut ConfigReport) -> Vec<(&'a str, SourceP
     names
 }
 
-/// The key that says what the node does.
+/// The key that decides the kind of the node.
 fn kind(fields: Fields<'_>, draft: &Draft<'_>, report: &mut ConfigReport) -> Option<&'static str> {
     let given: Vec<&str> = keys::KINDS.into_iter().filter(|key| fields.get(key).is_some()).collect();
     let kind = match given.as_slice() {
@@ -114,7 +114,7 @@ fn kind(fields: Fields<'_>, draft: &Draft<'_>, report: &mut ConfigReport) -> Opt
     Some(kind)
 }
 
-/// An expression that stands alone, without the brackets that it has inside of texts.
+/// Reads a key whose whole value is one expression, without the `${ }` that expressions inside texts have.
 fn expression(
     fields: Fields<'_>,
     key: &str,
@@ -135,7 +135,7 @@ fn expression(
     Some(expression)
 }
 
-/// Why a value that is known without a run can never be what the key needs.
+/// Why a constant value can never be what the key needs.
 fn misfit(key: &str, value: Result<Json, String>) -> Option<String> {
     match (key, value) {
         (_, Err(why)) => Some(why),
@@ -162,7 +162,7 @@ fn for_each(fields: Fields<'_>, name: &str, found: &mut TemplateUses, report: &m
     Some(ForEach { items: items?, concurrency, min_success })
 }
 
-/// `90%` or a number of items.
+/// Reads `90%` or a number of items.
 fn min_success(node: &Yaml, report: &mut ConfigReport) -> Option<MinSuccess> {
     let text = match &node.value {
         YamlValue::Scalar { text, .. } => text.as_str(),
@@ -187,7 +187,7 @@ fn delay(fields: Fields<'_>, name: &str, found: &mut TemplateUses, report: &mut 
         read::text(node, "delay_until", report)?;
         let faults = found.faults.len();
         let until = Template::read(node, "delay_until", found);
-        // What could not be read is left empty, and told already.
+        // A template that could not be read is empty and has its own error already.
         let known = until.in_every_run().filter(|_| found.faults.len() == faults);
         if let Some(why) = known.and_then(|value| misfit("delay_until", value)) {
             report.refuse_new(node.at, format!("delay_until of node {name:?} fails in every run: {why}"));

@@ -1,4 +1,4 @@
-//! The parameters that a DAG asks for.
+//! Reads the parameters that a DAG takes.
 
 use super::super::{Param, ParamKind, keys};
 use crate::config::ConfigReport;
@@ -10,7 +10,7 @@ pub(super) fn read_all(node: &Yaml, report: &mut ConfigReport) -> Vec<Param> {
     entries.iter().filter_map(|entry| read(entry, report)).collect()
 }
 
-/// `name: text`, or a map that says more.
+/// Reads `name: type`, or a map with more settings.
 fn read(entry: &YamlEntry, report: &mut ConfigReport) -> Option<Param> {
     let name = read::name(&entry.key, "parameter", entry.at, report);
     if let YamlValue::Scalar { .. } = entry.value.value {

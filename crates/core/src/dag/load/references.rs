@@ -1,4 +1,4 @@
-//! Holds what expressions use against what there is.
+//! Checks that the nodes and parameters which expressions read exist and are visible there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,28 +8,28 @@ use super::wiring::FileOrder;
 use crate::config::{ConfigReport, SourcePosition};
 
 pub(super) struct References<'a> {
-    /// Positions in the file by name.
+    /// Positions in the file by node name.
     pub(super) names: &'a BTreeMap<&'a str, usize>,
     pub(super) params: BTreeSet<&'a str>,
-    /// Absent if the nodes could not be ordered: then it is not asked who comes before whom.
+    /// None if the nodes have no topological order: then visibility by order is not checked.
     pub(super) order: Option<&'a FileOrder>,
 }
 
-/// Who evaluates an expression, and so what is there to be seen. Nodes are positions in the file.
+/// Where an expression is evaluated, which decides what it may read. Nodes are positions in the file.
 #[derive(Clone, Copy)]
 pub(super) enum Viewer {
-    /// The run, when all is over.
+    /// The output of the run, once every node is over.
     Run,
-    /// Whether and for what a node starts.
+    /// Whether a node starts, and for which items.
     Start { file: usize },
-    /// What a node does, maybe for each item.
+    /// What a node does, per item if it has items.
     Body { file: usize, items: bool },
-    /// How a node is undone, maybe for each item.
+    /// How a node is compensated, per item if it has items.
     Undo { file: usize, items: bool },
 }
 
 impl References<'_> {
-    /// Tells what is wrong; the positions of the nodes that are read.
+    /// Reports references that do not exist or are not visible, and returns the positions of the nodes that are read.
     pub(super) fn resolve(&self, found: TemplateUses, viewer: Viewer, report: &mut ConfigReport) -> BTreeSet<usize> {
         found.faults.into_iter().for_each(|(at, fault)| fault.tell(at, report));
         let mut read = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Puts the nodes of a file in order and connects them.
+//! Orders the nodes of a file and connects them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use super::node::Draft;
 use super::references::{References, Viewer};
 use crate::config::{ConfigReport, SourcePosition};
 
-/// Where each node of the file comes, once all have a place.
+/// The topological order of the nodes, once each has a position in it.
 pub(super) struct FileOrder {
     /// Positions in the file, in topological order.
     files: Vec<usize>,
-    /// By position in the file.
+    /// Index in the order, by position in the file.
     indexes: Vec<NodeIx>,
-    /// By index.
+    /// Parents of each node, by index.
     needs: Vec<Vec<NodeIx>>,
     ancestors: Ancestors,
 }
@@ -36,7 +36,7 @@ impl FileOrder {
         Self { files, indexes, needs, ancestors }
     }
 
-    /// By positions in the file: whether `first` is always over when `second` may start.
+    /// Whether `first` is always over when `second` may start; both are positions in the file.
     pub(super) fn is_before(&self, first: usize, second: usize) -> bool {
         self.ancestors.has(self.indexes[second], self.indexes[first])
     }
@@ -48,7 +48,7 @@ impl FileOrder {
     }
 }
 
-/// Completes a DAG that has all but its nodes. `output` is what the answer of a run uses.
+/// Adds the nodes to a DAG that is complete but for them. `output` are the references of the run's output.
 pub(super) fn wire(dag: &mut Dag, mut drafts: Vec<Draft<'_>>, output: TemplateUses, report: &mut ConfigReport) {
     let names: BTreeMap<&str, usize> = drafts.iter().enumerate().map(|(file, draft)| (draft.name, file)).collect();
     let needs: Vec<Vec<usize>> = drafts.iter().map(|draft| known_needs(draft, &names, report)).collect();
@@ -78,7 +78,7 @@ pub(super) fn wire(dag: &mut Dag, mut drafts: Vec<Draft<'_>>, output: TemplateUs
     }
 }
 
-/// `views` are the nodes that each node reads, by position in the file: for its work, and for undoing it.
+/// `views` are the nodes that each node reads, by position in the file: for its work, and for its compensation.
 fn connect(
     nodes: Vec<Node>,
     order: &FileOrder,
@@ -104,7 +104,7 @@ fn connect(
     placed
 }
 
-/// By position in the file; those that do not exist are told and left out.
+/// Parents by position in the file. Names that do not exist are reported and left out.
 fn known_needs(draft: &Draft<'_>, names: &BTreeMap<&str, usize>, report: &mut ConfigReport) -> Vec<usize> {
     let mut known = Vec::new();
     for (name, at) in &draft.needs {
@@ -120,7 +120,7 @@ fn known_needs(draft: &Draft<'_>, names: &BTreeMap<&str, usize>, report: &mut Co
     known
 }
 
-/// `around` are positions in the file along the flow of work; the last is the first.
+/// Reports a cycle. `around` are positions in the file along the edges; the last is the first.
 fn refuse_loop(around: &[usize], drafts: &[Draft<'_>], report: &mut ConfigReport) {
     let names: Vec<&str> = around.iter().map(|file| drafts[*file].name).collect();
     let [first, .., last, _] = around else { return };
@@ -130,7 +130,8 @@ fn refuse_loop(around: &[usize], drafts: &[Draft<'_>], report: &mut ConfigReport
     report.refuse(back.unwrap_or(draft.at), message);
 }
 
-/// Refuses nodes that can never run by how those before them can end, and undoing where nothing can be undone.
+/// Refuses nodes that can never run, whatever the ends of their parents, and `on_fail: compensate` where no node has a
+/// compensation.
 fn check_ends(drafts: &[Draft<'_>], needs: &[Vec<usize>], report: &mut ConfigReport) {
     let nodes = || drafts.iter().filter_map(|draft| draft.node.as_ref());
     let undoes = nodes().any(|node| node.compensation.is_some());

@@ -1,4 +1,5 @@
-//! A run that does not go on: nothing more starts, what runs is stopped, and once all is still it is over or undone.
+//! Closing a run that will not continue: no node starts any more, running ones are stopped, and then the run ends or is
+//! undone.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +12,13 @@ use crate::request::Json;
 use crate::time::Timestamp;
 
 impl RunStep<'_> {
-    /// A node or an item is over, for whatever reason.
+    /// Ends a node or an item, for any reason.
     pub(super) fn end(&mut self, key: NodeKey, state: NodeState, output: Option<Json>, failure: Option<Failure>) {
         let now = self.now;
         self.change(key, |row| {
             row.state = state;
             row.ended_at = Some(now);
-            // A quarantined result stays for the undo of the work that made it.
+            // A quarantined result stays in the row, because the compensation of the work may read it.
             row.output = output.or_else(|| row.output.take());
             row.failure = failure;
         });
@@ -28,8 +29,8 @@ impl RunStep<'_> {
         }
     }
 
-    /// A node failed. A failure that asks for an undo turns a run that merely ends into one that is undone, whichever of
-    /// the two was heard of first; only people who cancelled it know better.
+    /// A node failed. `on_fail: compensate` turns a run that merely fails into one that is undone, whichever of two failures
+    /// was reported first. A cancel by people is not overridden.
     fn failed(&mut self, node: NodeIx) {
         let definition = self.live.dag.node(node);
         let closing = match (definition.on_fail, self.live.run.head.closing) {
@@ -44,7 +45,7 @@ impl RunStep<'_> {
         self.close(closing, failure);
     }
 
-    /// The first failure that counted stays the run's.
+    /// Closes the run. Its failure stays the first one that closed it.
     pub(super) fn close(&mut self, closing: Closing, failure: Failure) {
         let head = self.head();
         head.closing = Some(closing);
@@ -53,7 +54,7 @@ impl RunStep<'_> {
         self.still();
     }
 
-    /// nothing of a closed run goes on: what has not begun is cancelled, what is under way is told to stop.
+    /// no node of a closed run continues: one that has not begun is cancelled, one under way is told to stop.
     pub(super) fn still(&mut self) {
         for node in 0..self.live.total() {
             let key = NodeKey::of(node);
@@ -69,7 +70,7 @@ impl RunStep<'_> {
         (self.stop_jobs, self.stop_runs) = self.live.to_stop();
     }
 
-    /// Timers: delays that are over, and the end of the time the whole run has.
+    /// Fires timers: waits for revoked attempts, the run's timeout, and delays.
     pub(super) fn wake(&mut self) {
         while let Some(key) = self.live.left_in_time(self.now) {
             self.change(key, |row| row.leaving.clear());
@@ -90,7 +91,7 @@ impl RunStep<'_> {
 }
 
 impl RunStep<'_> {
-    /// Sessions that are closed have nothing under way.
+    /// Ends the wait for workers whose sessions are closed.
     pub(super) fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         let keys: Vec<NodeKey> = self.live.tally.leaving.iter().map(|(_, key)| *key).collect();
         for key in keys {
@@ -100,12 +101,12 @@ impl RunStep<'_> {
 }
 
 impl RunPlanner {
-    /// A row whose attempts had to be over by now, wherever their workers are.
+    /// A row whose revoked attempts must be over by now, because their workers had to stop them.
     fn left_in_time(&self, now: Timestamp) -> Option<NodeKey> {
         self.tally.leaving.first().filter(|(until, _)| self.awaits_workers() && *until <= now).map(|(_, key)| *key)
     }
 
-    /// A run that undoes its work when a node fails does so too when its time is over.
+    /// A run that would be undone when a node fails is undone at its timeout too.
     pub(super) fn closing_at_deadline(&self) -> Closing {
         let nodes = &self.dag.nodes;
         let undoes = nodes.iter().any(|node| node.on_fail == OnFail::Compensate);

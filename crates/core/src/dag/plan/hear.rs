@@ -1,8 +1,8 @@
-//! What a run is told about its jobs and about the runs it waits for.
+//! Takes messages about the run's jobs and about its sub-runs.
 //!
-//! News may come twice, late, in any order and of earlier rounds. A row takes the first end of the work it waits for.
-//! After that only three things still count: a result that is quarantined, one that is released, and the success of work
-//! that was given up.
+//! A message may come twice, late, in any order, and from an earlier round. A row takes the first end of the work that it
+//! waits for. After that end, only three changes still count: a result that is quarantined, one that is released, and the
+//! success of work that was given up.
 
 use super::super::{NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
 use super::step::RunStep;
@@ -26,7 +26,7 @@ impl RunStep<'_> {
             }
             RunMessage::Late { part, output } => self.hear_late(part, output.as_ref()),
             RunMessage::Run(head) => self.hear_run(head),
-            // No job of a run of a DAG is plain.
+            // The jobs of a DAG's run are never plain jobs.
             RunMessage::Plain(_) => {}
         }
     }
@@ -37,7 +37,7 @@ impl RunStep<'_> {
         let output = output.filter(|_| self.live.keeps_output(key.node)).cloned();
         match (row.state, state) {
             (NodeState::Running, JobState::Succeeded) => self.end(key, NodeState::Succeeded, output, None),
-            // Nobody cancels a job of a closed run but the run itself.
+            // Once the run is closing, a cancelled job counts as stopped by the run and not as a failure of its node.
             (NodeState::Running, JobState::Cancelled) if self.live.run.head.closing.is_some() => {
                 self.end(key, NodeState::Canceled, None, failure.cloned());
             }
@@ -52,7 +52,7 @@ impl RunStep<'_> {
         }
     }
 
-    /// Who may still be at work on attempts of a node's job that no longer count.
+    /// Records the sessions that may still be working on revoked attempts of a node's job.
     fn note_leaving(&mut self, part: &RunRef, leaving: &[Leaving]) {
         let key = NodeKey { node: part.node, item: part.item };
         let news = |row: &&NodeRun| row.round == part.round && row.job.is_some() && row.leaving != leaving;
@@ -61,8 +61,8 @@ impl RunStep<'_> {
         }
     }
 
-    /// Work that was taken from its worker was done all the same. The node says how its job ended, and so does the job; a run
-    /// that undoes its work undoes this too, even if it was over: it goes back to COMPENSATING.
+    /// A revoked attempt succeeded. The node keeps the state by which its job ended. A run that undoes its work undoes this
+    /// work too; if it was already over, it goes back to COMPENSATING.
     fn hear_late(&mut self, part: &RunRef, output: Option<&Json>) {
         if part.run != self.live.run.head.id || part.undo {
             return;
@@ -77,12 +77,12 @@ impl RunStep<'_> {
         let output = output.filter(|_| self.live.keeps_output(key.node)).cloned();
         self.change(key, |row| (row.late, row.output) = (true, output));
         if let Some(round) = undone {
-            // Half of it was undone before all of it was done.
+            // The compensation ran before the work was complete, so a new round of it is needed.
             self.start_undo(key, round + 1);
         }
     }
 
-    /// The work was done before, elsewhere.
+    /// Records the job whose memoised result the node's job took.
     fn note_memo(&mut self, part: &RunRef, source: Option<&JobId>) {
         let key = NodeKey { node: part.node, item: part.item };
         let news = |row: &&NodeRun| row.round == part.round && row.job.is_some() && row.memo_of.as_ref() != source;
@@ -91,7 +91,7 @@ impl RunStep<'_> {
         }
     }
 
-    /// What a node waits for will never be heard of.
+    /// The work that a node waits for does not exist, so no message about it will come.
     pub(super) fn give_up(&mut self, key: NodeKey, failure: Failure) {
         let Some(row) = self.row(key) else { return };
         if row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Running) {
@@ -124,8 +124,8 @@ impl RunStep<'_> {
         }
     }
 
-    /// A result that was out already is held back. As long as nobody used it, its node has failed; after that the node
-    /// stays what it is and says what became of it.
+    /// An exposed result was quarantined. If no child has used it yet, the node fails; otherwise the node keeps its state
+    /// and is marked as tainted.
     fn quarantined(&mut self, key: NodeKey, failure: Failure) {
         if self.live.may_revise(key) {
             self.end(key, NodeState::Failed, None, Some(failure));
@@ -145,7 +145,7 @@ impl RunStep<'_> {
         }
     }
 
-    /// A success told again: nothing new, unless the result was redacted or released meanwhile.
+    /// A repeated success changes nothing, unless the result was redacted or released meanwhile.
     fn confirmed(&mut self, key: NodeKey, output: Option<Json>) {
         self.taint(key, false);
         self.revise(key, output);
@@ -162,9 +162,9 @@ impl RunStep<'_> {
         }
     }
 
-    /// Work that was given up, cancelled or quarantined was done. A run that undoes its work undoes this too, even if it
-    /// was over: it goes back to COMPENSATING. A live run accepts the late success unless a child was already
-    /// decided without it; then it only records that an undo is owed.
+    /// Work that was given up, cancelled or quarantined succeeded. A run that undoes its work undoes this too; if it was
+    /// already over, it goes back to COMPENSATING. A live run accepts the late success unless a child was already decided;
+    /// then it only records that an undo is owed.
     fn done_after_all(&mut self, key: NodeKey, quarantined: Option<Failure>, output: Option<Json>) {
         let Some(row) = self.row(key).filter(|row| !row.late) else { return };
         let revocable =
@@ -184,14 +184,14 @@ impl RunStep<'_> {
         let state = if quarantined.is_some() { NodeState::Failed } else { NodeState::Succeeded };
         self.end(key, state, output, quarantined);
         if let Some(round) = undone {
-            // It was undone before it was done.
+            // The compensation ran before the work was done, so a new round of it is needed.
             self.start_undo(key, round + 1);
         }
     }
 }
 
 impl RunPlanner {
-    /// Nobody has decided anything on how this ended.
+    /// Whether no child has been decided by this end yet, so that it may still change.
     fn may_revise(&self, key: NodeKey) -> bool {
         let undecided = |child: &NodeIx| matches!(self.state(*child), NodeState::Pending | NodeState::Ready);
         let unused = || self.dag.node(key.node).children.iter().all(undecided);
@@ -203,7 +203,7 @@ impl RunPlanner {
 pub(in crate::dag) fn or_in_words(failure: Option<&Failure>, state: JobState) -> Failure {
     let reason = if state == JobState::OutputQuarantined { Reason::OutputQuarantined } else { Reason::Failed };
     match failure {
-        // Whatever the words are, the reason says that the work was done.
+        // `was_quarantined` recognises completed work by this reason, so it replaces the job's own.
         Some(failure) if state == JobState::OutputQuarantined => Failure { reason, ..failure.clone() },
         Some(failure) => failure.clone(),
         None => Failure::new(reason, format!("its job ended as {state}")),

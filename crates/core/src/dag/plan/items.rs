@@ -1,4 +1,4 @@
-//! `for_each`: one node, many jobs.
+//! `for_each`: one node with a job or sub-run per item of a list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::step::RunStep;
 use crate::job::{Failure, Reason};
 use crate::request::Json;
 
-/// A list being worked on, and what its items' expressions see besides. Kept in memory only: to read it again for every
-/// item that starts would cost the square of its length.
+/// The list of a running node, and the nodes that its items' expressions read. Cached in memory only: reading the list again
+/// for each item that starts would be quadratic in its length.
 #[derive(Clone, Debug)]
 pub(super) struct Expanded {
     pub(super) list: Vec<Value>,
@@ -20,7 +20,7 @@ pub(super) struct Expanded {
 }
 
 impl RunStep<'_> {
-    /// Evaluates the list, once: what it says is stored before anything of it starts.
+    /// Evaluates the list once and stores it before any item starts, so that a later evaluation cannot give another list.
     pub(super) fn expand(&mut self, node: NodeIx, each: &ForEach) {
         let key = NodeKey::of(node);
         let now = self.now;
@@ -42,8 +42,8 @@ impl RunStep<'_> {
         self.start_unit(NodeKey::item(node, next));
     }
 
-    /// The node is over when its items are, or when those under way are and no more will start. If it was over already and
-    /// an item was revised, it may end another way.
+    /// Ends the node when all items are over, or when those under way are over and no more will start. If the node had ended
+    /// and an item was revised, the node's end may change.
     pub(super) fn settle_items(&mut self, node: NodeIx) {
         let Some((state, failure)) = self.live.items_end(node) else { return };
         let output = (state == NodeState::Succeeded).then(|| self.live.items_output(node)).flatten();
@@ -55,7 +55,7 @@ impl RunStep<'_> {
 }
 
 impl RunPlanner {
-    /// The list, and how many items it has.
+    /// The list, and the number of its items.
     fn evaluate_items(&self, node: NodeIx, each: &ForEach) -> Result<(Json, u32), Failure> {
         let nodes = self.nodes_seen(&self.dag.node(node).reads, None);
         let refused = |message: String| Failure::new(Reason::Failed, message);
@@ -89,7 +89,7 @@ impl RunPlanner {
         })
     }
 
-    /// The outputs of the items in their order, null for those that have none.
+    /// The outputs of the items in order, with null for items without one.
     pub(super) fn items_output(&self, node: NodeIx) -> Option<Json> {
         if !self.dag.node(node).read {
             return None;
@@ -100,7 +100,7 @@ impl RunPlanner {
         Some(Json::trusted(format!("[{}]", outputs.join(","))))
     }
 
-    /// The list of a node that is being worked on.
+    /// The cached list of a running node.
     pub(super) fn expanded(&mut self, node: NodeIx) -> Option<Arc<Expanded>> {
         if let Some(expanded) = self.expanded.get(&node) {
             return Some(expanded.clone());
@@ -117,7 +117,7 @@ impl RunPlanner {
     }
 }
 
-/// By node: the `for_each` nodes whose expressions read it.
+/// For each node, the `for_each` nodes whose expressions read it.
 pub(super) fn readers(dag: &Dag) -> BTreeMap<NodeIx, Vec<NodeIx>> {
     let mut readers: BTreeMap<NodeIx, Vec<NodeIx>> = BTreeMap::new();
     for (at, node) in (0..).zip(&dag.nodes).filter(|(_, node)| node.for_each.is_some()) {
@@ -129,7 +129,7 @@ pub(super) fn readers(dag: &Dag) -> BTreeMap<NodeIx, Vec<NodeIx>> {
 }
 
 impl ForEach {
-    /// How many of so many items must succeed. None of none.
+    /// How many of `count` items must succeed. An empty list needs no success.
     fn wanted(&self, count: u32) -> u32 {
         match self.min_success {
             _ if count == 0 => 0,

@@ -1,4 +1,4 @@
-//! Whether a node may start, by how its parents ended.
+//! Joins: whether a node may start, by how its parents ended.
 //!
 //! | join | runs | is skipped |
 //! |---|---|---|
@@ -8,12 +8,12 @@
 //! | `one_failed` | as soon as one failed | all are over and none failed |
 //! | `none_failed` | all are over, none failed or was cancelled | as soon as one failed or was cancelled |
 //!
-//! A node without parents runs. What is certain is decided at once, with one exception: a skipped parent alone never skips
-//! a node before all parents are over, so that a branch not taken does not overtake the one that was.
+//! A node without parents runs. A decision is made as soon as it is certain, with one exception: a skipped parent never
+//! skips a node before all parents are over, so that a branch not taken cannot overtake the one that was taken.
 
 use super::super::{Join, NodeState};
 
-/// How many parents of a node ended which way.
+/// How many parents of a node ended in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ParentEnds {
     pub(super) succeeded: u32,

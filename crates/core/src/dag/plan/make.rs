@@ -1,7 +1,7 @@
-//! The jobs and runs of nodes, made of their templates.
+//! Makes the jobs and sub-runs of nodes from their templates.
 //!
-//! Their ids follow from the run, the node, the item and the round, so that a step decided twice makes the same ones. `~`
-//! is in every id and in none that a client may choose: nobody else can take them first.
+//! Ids are derived from the run, the node, the item and the round, so that a step decided twice makes equal ones. Each
+//! contains `~`, which clients may not use in ids, so that no client can take an id first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::lane::Priority;
 use crate::policy::WORKFLOW_LABEL;
 use crate::request::{ApprovalGate, JobRequest, Json, Memo, NewJob, RunRef};
 
-/// What a question to people is about, in the words of policies and listings. No worker serves it.
+/// The topic of approval nodes, for policies and listings. No worker serves it.
 pub const APPROVAL_TOPIC: &str = "lockgate.approval";
 
-/// By these others know an undo from ordinary work.
+/// Labels and variables by which policies and handlers tell a compensation from ordinary work.
 const SAGA: &str = "saga_compensation";
 const SAGA_RUN: &str = "saga_workflow_id";
 const IS_COMPENSATION: &str = "is_compensation";
@@ -33,7 +33,7 @@ pub(super) enum Made {
 }
 
 impl RunPlanner {
-    /// What a node or an item starts.
+    /// Makes the job or sub-run of a node or an item.
     pub(super) fn make(&mut self, key: NodeKey) -> Result<Made, Failure> {
         let dag = self.dag.clone();
         let node = dag.node(key.node);
@@ -56,7 +56,7 @@ impl RunPlanner {
                 job((new, Some(ApprovalGate { only: true, ..gate.clone() }))).map(Made::Job)
             }
             NodeWork::Dag(sub) => self.sub_run(key, sub, &scope).map(Made::Run),
-            // Nothing is made of it: a delay has its own start.
+            // A delay is started by `start_delay` and needs no job.
             NodeWork::Delay(_) => Err(failed("a delay starts no job".to_owned())),
         }
     }
@@ -66,7 +66,8 @@ impl RunPlanner {
         RunRef { run: self.run.head.id.clone(), node: key.node, item: key.item, round, undo: false }
     }
 
-    /// The job that undoes a row's work, and its id even if there can be none.
+    /// The compensation job of a row's work, and its id even if the job cannot be made: the failure is recorded under the
+    /// id.
     pub(super) fn undo_job(&mut self, key: NodeKey, round: u32) -> (JobId, Result<Arc<JobRequest>, Failure>) {
         let id = undo_id(&self.run.head.id, key, self.round(key.node), round);
         let dag = self.dag.clone();
@@ -86,7 +87,7 @@ impl RunPlanner {
     fn job(&self, mut new: NewJob, gate: Option<ApprovalGate>, part: RunRef, id: JobId) -> Result<Arc<JobRequest>, Failure> {
         let head = &self.run.head;
         let caller = head.caller();
-        // The overlay that a policy has for this workflow holds for every job of it, whatever its labels say.
+        // The workflow's policy overlay applies to every job of the workflow, so its label overrides the template's.
         new.labels.insert(WORKFLOW_LABEL.to_owned(), head.dag.name.to_string());
         let request = JobRequest::check(new, &caller, || id).map_err(|errors| {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -143,10 +144,10 @@ fn filled_job(template: &JobTemplate, scope: &ExpressionScope<'_>) -> Result<(Ne
     Ok((new, template.gate.clone()))
 }
 
-/// By what the job is known again, if its node wants that.
+/// The memo key of the job, if its node memoises.
 fn memo(template: &JobTemplate, request: &JobRequest, fresh: bool) -> Option<Memo> {
     let for_ms = template.memoise_ms?;
-    // Which run it is part of makes no other work of it.
+    // The run that the job belongs to must not enter the key: equal work in another workflow is still equal.
     let mut asked = request.clone();
     asked.labels.remove(WORKFLOW_LABEL);
     Some(Memo { key: memo_key(&asked), for_ms, fresh })
@@ -168,7 +169,7 @@ fn filled_undo(undo: &Compensation, run: &RunId, scope: &ExpressionScope<'_>) ->
     })
 }
 
-/// By these labels and variables others know what undoes from ordinary work.
+/// Adds the labels and variables by which policies and handlers tell a compensation from ordinary work.
 pub(in crate::dag) fn saga_marks(workflow: &str, labels: &mut BTreeMap<String, String>, env: &mut BTreeMap<String, String>) {
     for (name, value) in [(SAGA, "true"), (IS_COMPENSATION, "true"), (SAGA_RUN, workflow)] {
         labels.insert(name.to_owned(), value.to_owned());
@@ -183,8 +184,8 @@ fn payload(template: &Template, scope: &ExpressionScope<'_>) -> Result<Json, Str
     Json::of(&value).map_err(|error| error.in_field("payload").to_string())
 }
 
-/// What it reads was stored, perhaps before the rule about numbers was made. The work was done with that value, and only that value
-/// can undo it.
+/// Compensations accept numbers that new payloads may not contain: the value that the template reads may have been stored
+/// before that rule existed, and only that exact value can undo the work.
 fn payload_of_undo(template: &Template, scope: &ExpressionScope<'_>) -> Result<Json, String> {
     let value = template.fill(scope).map_err(|error| format!("payload: {error}"))?;
     Json::admitted(&value.to_string()).map_err(|error| error.in_field("payload").to_string())

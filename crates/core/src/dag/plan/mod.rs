@@ -1,8 +1,8 @@
-//! Every decision about a run.
+//! The planner: every decision about a run.
 //!
-//! [`RunPlanner::step`] looks at what the news touch and at nothing else; [`RunPlanner::replan`] looks at everything and must find
-//! nothing that a step has left. Both decide by the same functions over the same rows, so a run can be dropped, loaded
-//! and continued by anybody between any two commits.
+//! [`RunPlanner::step`] looks only at the nodes that a message touches; [`RunPlanner::replan`] looks at all nodes and must
+//! find nothing that a step has missed. Both decide by the same functions from the same rows, so any process can drop, load
+//! and continue a run between two commits.
 
 mod close;
 mod hear;
@@ -44,60 +44,60 @@ use tally::RunTally;
 use undo::UndoPlan;
 pub(super) use undo::{waits_for_people, was_quarantined};
 
-/// Jobs and runs that one step starts: bounds one commit. The next step goes on.
+/// The most jobs and runs that one step starts, which bounds one commit. The next step continues.
 pub const STARTS_MAX: usize = 500;
 
-/// A run in memory, with what can be counted off it. After a decision it is already as the decision says: whoever fails to
-/// commit that must load it again.
+/// A run in memory, with counts derived from its rows. A decision updates it at once: a caller whose commit fails must load
+/// the run again.
 #[derive(Clone, Debug)]
 pub struct RunPlanner {
     dag: Arc<Dag>,
     run: Run,
     params: Arc<Value>,
     tally: RunTally,
-    /// Counted when it is first needed.
+    /// Computed when first needed.
     undo: Option<UndoPlan>,
     expanded: BTreeMap<NodeIx, Arc<Expanded>>,
-    /// By node: `for_each` nodes that read its output, whose expansion in memory it outdates when it changes.
+    /// For each node, the `for_each` nodes that read its output: their cached lists are dropped when the output changes.
     readers: Arc<BTreeMap<NodeIx, Vec<NodeIx>>>,
-    /// Nodes and edges looked at so far: the measure of what a step costs.
+    /// Nodes and edges looked at so far; tests measure the cost of a step by it.
     #[cfg(test)]
     looked: usize,
 }
 
-/// Something a run has to hear. Repeats, and news of earlier rounds, change nothing.
+/// A message that a run takes. Repeats and messages of earlier rounds change nothing.
 #[derive(Clone, Debug)]
 pub enum RunMessage {
-    /// A job of the run ended, or what came of it changed since.
+    /// A job of the run ended, or its outcome changed afterwards.
     Job {
         part: RunRef,
         state: JobState,
         output: Option<Json>,
         failure: Option<Failure>,
         memo_of: Option<JobId>,
-        /// Workers that may still be at work on attempts that no longer count.
+        /// Workers that may still be working on revoked attempts of the job.
         leaving: Vec<Leaving>,
     },
-    /// A job that ended otherwise was done all the same, by an attempt that no longer counted.
+    /// A revoked attempt succeeded although its job had ended otherwise.
     Late { part: RunRef, output: Option<Json> },
-    /// A run that a node waits for is over.
+    /// A sub-run that a node waits for is over.
     Run(Box<RunHead>),
-    /// A plain job of a saga, as it is now.
+    /// A plain job of a saga, in its present state.
     Plain(Box<Job>),
 }
 
 impl RunMessage {
-    /// Whether it tells of this life of a plain job.
+    /// Whether the message is about this life of a plain job.
     pub(in crate::dag) fn is_of(&self, job: &Job) -> bool {
         let of = |other: &Job| other.request.job_id == job.request.job_id && other.life.no == job.life.no;
         matches!(self, Self::Plain(other) if of(other))
     }
 }
 
-/// What people ask of a run.
+/// A command that a person gives to a run.
 #[derive(Clone, Debug)]
 pub enum RunCommand {
-    /// Nothing new starts and delays wait; what runs goes on, and so does the run's own timeout.
+    /// No node starts and delays wait. Running nodes continue, and the run's own timeout keeps counting.
     Pause,
     Resume,
     Cancel {
@@ -105,53 +105,53 @@ pub enum RunCommand {
         note: Option<Arc<str>>,
         compensate: bool,
     },
-    /// These nodes and all that come after them once more, with these parameters where they are named; besides them what
-    /// was cancelled, or failed and so ended the run. The types of the parameters were checked before.
+    /// Runs these nodes and all their descendants again, with `params` replacing parameters by name, and with them every
+    /// node that was cancelled or whose failure ended the run. The caller has checked the parameters' types.
     Rerun {
         from: Vec<NodeIx>,
         params: serde_json::Map<String, Value>,
-        /// Nothing that was done before stands for it.
+        /// Run every job, without taking memoised results.
         fresh: bool,
     },
-    /// A stuck undo is as good as done.
+    /// Declare a stuck compensation resolved.
     Resolve {
         key: NodeKey,
         actor: ActorId,
     },
-    /// A stuck undo once more.
+    /// Retry a stuck compensation.
     Retry {
         key: NodeKey,
     },
 }
 
-/// A decision, ready to be committed against the version before.
+/// A decision, ready to be committed if the run still has the version before.
 #[derive(Clone, Debug)]
 pub struct RunTransition {
     pub head: RunHead,
-    /// Rows that changed, whole.
+    /// Rows that changed, complete.
     pub nodes: Vec<(NodeKey, NodeRun)>,
-    /// Jobs to insert in the same commit.
+    /// Jobs to insert in this commit.
     pub jobs: Vec<Arc<JobRequest>>,
-    /// Jobs to insert that can never run, and why: their dead letters tell of it.
+    /// Jobs that can never run, to be inserted as dead with the reason, so that their dead letters show it.
     pub dead: Vec<(Arc<JobRequest>, Failure)>,
-    /// Runs to begin after the commit, unless they are there.
+    /// Sub-runs to begin after the commit, unless they exist.
     pub runs: Vec<SubRun>,
-    /// Jobs to cancel after the commit. Told again by each `replan` while they are under way.
+    /// Jobs to cancel after the commit. Each `replan` repeats them while they are under way.
     pub stop_jobs: Vec<JobId>,
-    /// Runs to cancel after the commit, undoing their work if `head.closing` undoes this run's.
+    /// Sub-runs to cancel after the commit; they undo their work if `head.closing` undoes this run's.
     pub stop_runs: Vec<RunId>,
-    /// More may start at once: take another step.
+    /// Further nodes can start at once: take another step.
     pub more: bool,
     pub settled: Settled,
 }
 
-/// Rows of a step that were not so before it, for those who count. The rows themselves do not tell: one that ends and whose
-/// undo begins in the same step looks like one that ended long ago.
+/// Rows that changed in a way that metrics and listeners count. Comparing rows cannot show it: a row that ends and whose
+/// compensation begins in one step looks like one that ended long ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// Came to an end.
+    /// Rows that ended in this step.
     pub ended: BTreeSet<NodeKey>,
-    /// Had come to an end, and turn out to have done their work.
+    /// Rows that had ended before, and whose work turned out to be done.
     pub done_late: BTreeSet<NodeKey>,
 }
 
@@ -166,7 +166,7 @@ impl Settled {
     }
 }
 
-/// A run inside of a run.
+/// A run that a node of another run starts.
 #[derive(Clone, Debug)]
 pub struct SubRun {
     pub id: RunId,
@@ -175,7 +175,7 @@ pub struct SubRun {
     pub parent: RunParent,
 }
 
-/// The order does not fit the run as it is. Nothing changes.
+/// The command does not apply to the run in its present state. Nothing changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderRefusal {
     #[error("the run is over: it is {0}")]
@@ -198,21 +198,21 @@ pub enum OrderRefusal {
     NoPlan,
 }
 
-/// What a run begins with.
+/// The input from which a run begins.
 #[derive(Clone, Debug)]
 pub struct Start {
     pub id: RunId,
     pub of: DagRef,
-    /// They were checked, and defaults are in.
+    /// Checked, with defaults filled in.
     pub params: Value,
     pub parent: Option<RunParent>,
-    /// Nothing that was done before stands for what its nodes are to do.
+    /// Run every job, without taking memoised results.
     pub fresh: bool,
-    /// How long it may take if its DAG does not say.
+    /// The run's timeout if its DAG has none.
     pub timeout: Option<Duration>,
 }
 
-/// A new run with everything started that may start.
+/// A new run, with every node started that may start.
 pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (RunPlanner, RunTransition) {
     let Start { id, of, params, parent, fresh, timeout } = start;
     let timeout = timeout.filter(|_| dag.timeout_ms.is_none());
@@ -252,7 +252,7 @@ pub fn begin(dag: &Arc<Dag>, start: Start, caller: &Caller, now: Timestamp) -> (
 }
 
 impl RunPlanner {
-    /// Counts everything anew from the rows.
+    /// Loads a run and computes all counts from its rows.
     pub fn new(dag: Arc<Dag>, run: Run) -> Self {
         let params = run.head.params.value().unwrap_or_default();
         Self::with(dag, run, params)
@@ -282,7 +282,7 @@ impl RunPlanner {
         &self.dag
     }
 
-    /// What follows from the news and from the time. None: nothing changes.
+    /// Decides what follows from the messages and the time. None: nothing changes.
     pub fn step(&mut self, news: &[RunMessage], now: Timestamp) -> Option<RunTransition> {
         let mut step = RunStep::of(self, now);
         for news in news {
@@ -297,7 +297,7 @@ impl RunPlanner {
         Ok(step.go_on())
     }
 
-    /// What these nodes wait for does not exist any more: they failed, or their undo is stuck.
+    /// The jobs or runs that these nodes wait for do not exist any more: the nodes fail, or their compensations are stuck.
     pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<RunTransition> {
         let mut step = RunStep::of(self, now);
         for key in keys {
@@ -306,28 +306,28 @@ impl RunPlanner {
         step.go_on()
     }
 
-    /// Sessions of workers that it waits for before it undoes anything.
+    /// Sessions of workers that the run waits for before it undoes anything.
     pub fn leaving(&self) -> BTreeSet<&SessionId> {
         let rows =
             self.tally.leaving.iter().filter(|_| self.awaits_workers()).filter_map(|(_, key)| self.run.nodes.get(key));
         rows.flat_map(NodeRun::sessions_leaving).collect()
     }
 
-    /// These sessions are closed: nothing of what was taken from them is under way any more.
+    /// These sessions are closed, so no revoked attempt is under way in them any more.
     pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<RunTransition> {
         let mut step = RunStep::of(self, now);
         step.note_closed(closed);
         step.go_on()
     }
 
-    /// What this node waits for could not begin: its DAG does not exist, or does not take the parameters.
+    /// The sub-run of this node could not begin: its DAG does not exist, or does not take the parameters.
     pub fn refused(&mut self, key: NodeKey, failure: Failure, now: Timestamp) -> Option<RunTransition> {
         let mut step = RunStep::of(self, now);
         step.give_up(key, failure);
         step.go_on()
     }
 
-    /// A decision that changes nothing, to be committed with news that changed nothing.
+    /// A transition without changes, to be committed with messages that changed nothing, so that they are not read again.
     pub fn acknowledge(&mut self) -> RunTransition {
         RunTransition::bare(self)
     }

@@ -1,4 +1,4 @@
-//! What people ask of a run.
+//! Commands that people give to a run.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl RunStep<'_> {
         Ok(())
     }
 
-    /// A run that ends already can still be asked to undo its work, until all of it is still.
+    /// A closing run can still be told to undo its work, until all its work has stopped.
     fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), OrderRefusal> {
         let head = &self.live.run.head;
         if head.state.is_over() {
@@ -48,7 +48,7 @@ impl RunStep<'_> {
     }
 
     fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), OrderRefusal> {
-        // A scanner may never answer. If its result comes all the same, the work is undone then.
+        // A scanner may never answer, so an operator can end the wait. If the result comes later, the work is undone then.
         if self.live.awaits_workers() && self.row(key).is_some_and(NodeRun::awaits_scan) {
             self.change(key, NodeRun::forget_scan);
             return Ok(());
@@ -69,7 +69,7 @@ impl RunStep<'_> {
         Ok(())
     }
 
-    /// The round of the undo that is stuck. One that still waits for people waits in vain.
+    /// The round of the compensation that is stuck. If it waits for an approval, that approval is given up too.
     fn stuck(&mut self, key: NodeKey) -> Result<u32, OrderRefusal> {
         let undo = self.row(key).and_then(|row| row.undo.as_ref());
         let stuck = undo.filter(|undo| undo.state == UndoState::Stuck).map(|undo| (undo.round, undo.job.clone()));

@@ -1,4 +1,4 @@
-//! A run that waits for nothing and that nothing follows from.
+//! Ends an orphaned run: it waits for nothing, and no decision moves it on.
 
 use super::super::{NodeKey, NodeState};
 use super::step::RunStep;
@@ -7,7 +7,7 @@ use crate::job::Failure;
 use crate::time::Timestamp;
 
 impl RunPlanner {
-    /// It is closed as if its time were over, and what looks as if it were under way failed. None while something is.
+    /// Closes the run as at its timeout; rows that look under way fail. None while any work is under way.
     pub fn orphaned(&mut self, failure: &Failure, now: Timestamp) -> Option<RunTransition> {
         if !self.waits().is_empty() {
             return None;
@@ -17,7 +17,7 @@ impl RunPlanner {
             let closing = step.live.closing_at_deadline();
             step.close(closing, failure.clone());
         }
-        // Items first: their node ends with the last of them.
+        // Fail items before nodes: ending the last item ends its node.
         let idle: Vec<NodeKey> = step.live.run.nodes.keys().rev().copied().collect();
         for key in idle {
             if step.row(key).is_some_and(|row| row.state == NodeState::Running) {

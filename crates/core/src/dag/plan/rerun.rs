@@ -1,4 +1,4 @@
-//! A run that is over goes on from some of its nodes, with the good results of the others.
+//! Rerun: a run that is over continues from some of its nodes and keeps the successful results of the others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ impl RunStep<'_> {
         for node in &again {
             let round = self.live.round(*node) + 1;
             let items: Vec<NodeKey> = self.live.run.nodes.range(RunPlanner::items_of(*node)).map(|(key, _)| *key).collect();
-            // Rows of items stay, as if they had never begun: the list may be another one this time.
+            // Item rows are reset and not deleted: the list may differ this time, and the round must not start again at 0.
             for item in items {
                 self.change(item, |row| *row = NodeRun { round: row.round, ..NodeRun::default() });
             }
@@ -55,7 +55,7 @@ impl RunStep<'_> {
 }
 
 impl RunPlanner {
-    /// Undone work cannot be kept, and whoever waits for a run inside of a run has heard how it ended.
+    /// A compensated run has no work left to keep, and the parent of a sub-run has already taken its end.
     fn may_rerun(&self, from: &[NodeIx], params: &Map<String, Value>) -> Result<(), OrderRefusal> {
         let head = &self.run.head;
         if !head.state.is_over() || head.state == RunState::Compensated {
@@ -71,7 +71,7 @@ impl RunPlanner {
         unknown.map_or(Ok(()), |name| Err(OrderRefusal::Params(format!("the DAG has no parameter {name:?}"))))
     }
 
-    /// These nodes, those that never got their turn, those whose failure ended the run, and all that come after.
+    /// These nodes, the nodes that never started, those whose failure ended the run, and all their descendants.
     fn to_rerun(&self, from: &[NodeIx]) -> BTreeSet<NodeIx> {
         let mut again: BTreeSet<NodeIx> = from.iter().copied().collect();
         for node in 0..self.total() {

@@ -1,4 +1,4 @@
-//! What the expressions of a run see.
+//! The scope of a run's expressions.
 
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,8 @@ impl RunPlanner {
         ExpressionScope { run: self.run.head.id.as_str(), dag: &self.dag.name, params: &self.params, nodes, item }
     }
 
-    /// These nodes by name. A node without an output has null for one; a quarantined output is not there at all, so that
-    /// whatever reads it fails instead of going on without. An undo sees the output of `own` work even then.
+    /// These nodes by name. A node without an output has null. A quarantined output is left out, so that an expression that
+    /// reads it fails instead of continuing without it. The compensation of `own` work reads its output even then.
     pub(super) fn nodes_seen(&self, reads: &[NodeIx], own: Option<(NodeIx, &NodeRun)>) -> Value {
         let mut nodes = Map::new();
         for node in reads.iter().filter(|node| own.is_none_or(|(own, _)| own != **node)) {
@@ -34,7 +34,7 @@ impl RunPlanner {
         Value::Object(nodes)
     }
 
-    /// Whether the node's own condition lets it run.
+    /// Whether the node's `when` condition holds.
     pub(super) fn holds(&self, node: NodeIx) -> Result<bool, Failure> {
         let definition = self.dag.node(node);
         let Some(when) = &definition.when else { return Ok(true) };
@@ -42,7 +42,7 @@ impl RunPlanner {
         when.holds(&self.scope(&nodes, None)).map_err(|error| Failure::new(Reason::Failed, format!("when: {error}")))
     }
 
-    /// What the run answers now that every node is over.
+    /// The output of the run, now that every node is over.
     pub(super) fn answer(&self) -> Result<Option<Json>, String> {
         let Some(template) = &self.dag.output else { return Ok(None) };
         let read: Vec<NodeIx> = (0..self.total()).filter(|node| self.dag.node(*node).read).collect();
@@ -51,7 +51,7 @@ impl RunPlanner {
         Json::of(&output).map(Some).map_err(|error| error.in_field("output").to_string())
     }
 
-    /// Whether a node's output has a reader. Its own undo may be one.
+    /// Whether some expression reads the node's output; the node's own compensation may be one.
     pub(super) fn keeps_output(&self, node: NodeIx) -> bool {
         let definition = self.dag.node(node);
         definition.read || definition.compensation.as_ref().is_some_and(|undo| undo.reads.contains(&node))

@@ -1,4 +1,4 @@
-//! What is ready starts, in the order of the graph, as far as there is room.
+//! Starts ready nodes in topological order, as far as `max_parallelism` has room.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::limits::SPAN_MS_MAX;
 use crate::time::Timestamp;
 
 impl RunStep<'_> {
-    /// Starts one thing. False if nothing can start now.
+    /// Starts one node or item. False if none can start now.
     pub(super) fn start_next(&mut self) -> bool {
         let Some(node) = self.live.next_start().filter(|_| self.jobs.len() + self.runs.len() < STARTS_MAX) else {
             return false;
@@ -27,7 +27,8 @@ impl RunStep<'_> {
         true
     }
 
-    /// the job is in the commit that says that the node runs, under an id that a repeat would give it again.
+    /// the job is inserted in the commit that marks the node as running. Its id is derived, so that a repeated decision
+    /// makes the same job.
     pub(super) fn start_unit(&mut self, key: NodeKey) {
         let made = self.live.make(key);
         let mut row = NodeRun { state: NodeState::Running, round: self.live.round(key.node), ..NodeRun::default() };
@@ -69,7 +70,8 @@ impl RunStep<'_> {
 }
 
 impl RunPlanner {
-    /// What starts next: what takes no room first, else the first of the graph that has something to start.
+    /// The next node to start: first those that need no room (delays and approvals), then the first in topological order
+    /// with something to start.
     fn next_start(&self) -> Option<NodeIx> {
         if !self.run.head.is_open() || self.run.head.paused {
             return None;
@@ -82,7 +84,7 @@ impl RunPlanner {
         self.dag.max_parallelism.is_none_or(|most| self.tally.at_work < most.max(1))
     }
 
-    /// Another step would start something at once.
+    /// Whether another step would start something at once.
     pub(super) fn could_start(&self) -> bool {
         let still = self.tally.leaving.is_empty();
         let undoes = self.undo.as_ref().is_some_and(|plan| still && !plan.waiting.is_empty() && self.has_room());
@@ -105,7 +107,7 @@ impl RunPlanner {
         Ok(until)
     }
 
-    /// When the run must be looked at although nothing happened. A paused one only for its own end.
+    /// When the next timer of the run fires. A paused run wakes only for its own timeout.
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         let head = &self.run.head;
         if self.awaits_workers() {

@@ -1,4 +1,4 @@
-//! One decision in the making.
+//! A step: one decision about a run in the making.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(super) struct RunStep<'a> {
     pub(super) live: &'a mut RunPlanner,
     pub(super) now: Timestamp,
     before: RunHead,
-    /// Nodes to look at because a parent changed.
+    /// Nodes to decide because a parent changed.
     touched: BTreeSet<NodeIx>,
     changed: BTreeSet<NodeKey>,
     settled: Settled,
@@ -54,7 +54,7 @@ impl<'a> RunStep<'a> {
         self.live.state(node)
     }
 
-    /// The only way to change a row: everything that is counted off rows follows.
+    /// The only way to change a row, so that all counts derived from rows stay correct.
     pub(super) fn change(&mut self, key: NodeKey, change: impl FnOnce(&mut NodeRun)) {
         let old = self.row(key).cloned();
         let mut new = old.clone().unwrap_or_default();
@@ -72,14 +72,15 @@ impl<'a> RunStep<'a> {
         self.live.put(key, old.as_ref(), &new);
     }
 
-    /// Looks at a node again although none of its parents changed.
+    /// Marks nodes to be decided although none of their parents changed.
     pub(super) fn touch(&mut self, nodes: impl IntoIterator<Item = NodeIx>) {
         self.touched.extend(nodes);
     }
 
-    /// Goes on from here as far as possible, and says what came of it.
+    /// Decides and starts everything that follows, and returns the transition.
     pub(super) fn go_on(mut self) -> Option<RunTransition> {
-        // What the news settled is settled: a run whose last node just ended is not late.
+        // Decide what the messages settled before timers fire: a run whose last node has just ended did not miss its
+        // timeout.
         self.decide_touched();
         self.wake();
         loop {
@@ -93,7 +94,7 @@ impl<'a> RunStep<'a> {
     }
 
     fn decide_touched(&mut self) {
-        // In topological order: what a node becomes is known before its children are looked at.
+        // Nodes are numbered in topological order, so a node is decided before its children are.
         while let Some(node) = self.touched.pop_first() {
             #[cfg(test)]
             self.live.look(1);
@@ -110,7 +111,7 @@ impl<'a> RunStep<'a> {
         match (decided, self.state(node)) {
             (Decided::Run, NodeState::Pending) => self.become_ready(node),
             (Decided::Skip, _) => self.skip(node, Some(self.live.why_skipped(node))),
-            // What made it ready was taken back: the result of a parent was quarantined.
+            // The node's reason to be ready was withdrawn: the result of a parent was quarantined.
             (Decided::Wait, NodeState::Ready) => self.change(NodeKey::of(node), |row| row.state = NodeState::Pending),
             (Decided::Run | Decided::Wait, _) => {}
         }
@@ -130,7 +131,7 @@ impl<'a> RunStep<'a> {
 
     fn finish(&mut self) {
         let all_over = self.live.tally.over == self.live.total();
-        // what is still under way may turn out to be done, and must then be undone before what it needed.
+        // work still under way may succeed, and must then be undone before the work that it used.
         if all_over && self.live.undoes() && self.live.tally.leaving.is_empty() {
             self.undo();
         }
@@ -146,7 +147,7 @@ impl<'a> RunStep<'a> {
         (head.done, head.tainted) = (done, tainted);
     }
 
-    /// Every node is over: the run is too, unless there is something to undo.
+    /// Every node is over. So is the run, unless it waits for workers or has work to undo.
     fn final_state(&mut self) -> RunState {
         let RunHead { closing, state, .. } = self.live.run.head;
         let still = self.live.tally.leaving.is_empty();
@@ -175,8 +176,8 @@ impl<'a> RunStep<'a> {
         }
     }
 
-    /// Every node is over and nothing stopped the run. An answer that cannot be given is a failure of the run: whoever
-    /// waits for it must not take its absence for an answer.
+    /// Every node is over and nothing closed the run. If its output cannot be evaluated, the run fails: a parent run must
+    /// not take a missing output for an empty one.
     fn succeed(&mut self) -> RunState {
         match self.live.answer() {
             Ok(output) => self.head().output = output,
@@ -188,7 +189,7 @@ impl<'a> RunStep<'a> {
         if self.live.tally.failed > 0 { RunState::SucceededWithFailures } else { RunState::Succeeded }
     }
 
-    /// G-4: what a run answered must not outlive a result that was redacted later.
+    /// G-4: the run's output is evaluated again, because it must not outlive a result that was redacted later.
     fn answer_anew(&mut self) -> RunState {
         if !self.changed.is_empty()
             && let Ok(output) = self.live.answer()
@@ -198,7 +199,7 @@ impl<'a> RunStep<'a> {
         self.live.run.head.state
     }
 
-    /// Jobs and runs that may still start in this step.
+    /// Whether further jobs and runs may start in this step.
     pub(super) fn has_room(&self) -> bool {
         self.jobs.len() + self.runs.len() < STARTS_MAX && self.live.has_room()
     }
@@ -224,7 +225,7 @@ impl<'a> RunStep<'a> {
 }
 
 impl RunPlanner {
-    /// Replaces a row and all that is counted off it.
+    /// Replaces a row and updates all counts derived from it.
     fn put(&mut self, key: NodeKey, old: Option<&NodeRun>, new: &NodeRun) {
         let dag = self.dag.clone();
         #[cfg(test)]
@@ -238,7 +239,7 @@ impl RunPlanner {
         let owed = |row: &NodeRun| needs_undo(dag.node(key.node), key, row);
         let Some(mut plan) = self.undo.take() else { return };
         match old {
-            // Something that was settled is not: rare enough to count it all anew when it is needed next.
+            // A settled row became unsettled. That is rare, so the undo plan is dropped and computed anew when next needed.
             Some(old) if owed(old) != owed(new) || is_reopened(old, new) => {}
             None if owed(new) => {}
             Some(old) if owed(new) => {

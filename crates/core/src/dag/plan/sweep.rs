@@ -1,4 +1,4 @@
-//! What a run is looked over for now and then, although nothing happened.
+//! The sweep: a periodic look at a whole run, in case a message or an effect was lost.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::clock_guard::stamped_ahead;
 use crate::ids::{JobId, RunId};
 use crate::time::Timestamp;
 
-/// Effects that the rows imply, whether or not they were acted on before.
+/// Effects that follow from the rows, including those that were performed before.
 #[derive(Clone, Debug, Default)]
 pub struct Implied {
     pub runs: Vec<SubRun>,
@@ -19,7 +19,7 @@ pub struct Implied {
     pub stop_runs: Vec<RunId>,
 }
 
-/// What a node, or the undo of its work, waits for.
+/// The job or run that a node, or its compensation, waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Awaited {
     Job(JobId),
@@ -27,8 +27,8 @@ pub enum Awaited {
 }
 
 impl RunPlanner {
-    /// The sweep: forgets what was counted, counts anew, and plans over all nodes. Whatever a step has left is in the
-    /// decision; what the rows imply is told again even if there is none.
+    /// The sweep: computes all counts anew and decides all nodes. Whatever a step has missed is in the transition; effects
+    /// that follow from the rows are returned again even without a transition.
     pub fn replan(&mut self, now: Timestamp) -> (Option<RunTransition>, Implied) {
         self.tally = RunTally::of(&self.dag, &self.run.nodes);
         (self.undo, self.expanded) = (None, BTreeMap::new());
@@ -44,14 +44,14 @@ impl RunPlanner {
         (next, self.implied())
     }
 
-    /// A clock that was ahead stamped the run: its deadline and the delays of its nodes are counted from now if the stamps that
-    /// they were counted from lie in the future. None if there is none.
+    /// Restamps a run that a clock ahead of the right time stamped: its deadline and the delays of its nodes move back by as
+    /// much as their stamps lie in the future. None if none does.
     pub fn bring_back(&mut self, right: Timestamp) -> Option<RunTransition> {
         let mut step = RunStep::of(self, right);
         if step.bring_back() { step.go_on() } else { None }
     }
 
-    /// Jobs and runs this run is waiting for.
+    /// Jobs and runs that the run waits for.
     pub fn waits(&self) -> Vec<(NodeKey, Awaited)> {
         self.run.nodes.iter().filter_map(|(key, row)| Some((*key, awaited(row)?))).collect()
     }
@@ -61,7 +61,7 @@ impl RunPlanner {
         (running().filter_map(|row| row.job.clone()).collect(), running().filter_map(|row| row.child.clone()).collect())
     }
 
-    /// Effects that the rows imply, whether or not they were acted on before.
+    /// Effects that follow from the rows, including those that were performed before.
     pub fn implied(&mut self) -> Implied {
         if self.run.head.closing.is_some() {
             let (stop_jobs, stop_runs) = self.to_stop();
@@ -69,7 +69,7 @@ impl RunPlanner {
         }
         let begun = |(_, row): &(&NodeKey, &NodeRun)| row.state == NodeState::Running && row.child.is_some();
         let keys: Vec<NodeKey> = self.run.nodes.iter().filter(begun).map(|(key, _)| *key).collect();
-        // One that cannot be made again is either there or lost: whoever sees that it is not there says so.
+        // A sub-run that can no longer be made either exists or is lost; the check for lost sub-runs reports the latter.
         let made = keys.into_iter().filter_map(|key| match self.make(key) {
             Ok(Made::Run(run)) => Some(run),
             _ => None,
@@ -90,7 +90,7 @@ impl RunStep<'_> {
         let mut moved = born.is_some();
         let waiting: Vec<NodeIx> = self.live.tally.delays.iter().map(|(_, node)| *node).collect();
         for node in waiting {
-            // A moment that the DAG names is not counted from any stamp.
+            // A moment that the DAG names was not computed from a stamp.
             let counted = matches!(self.live.dag.node(node).work, NodeWork::Delay(Delay::For { .. }));
             let began_at = self.row(NodeKey::of(node)).and_then(|row| row.began_at).filter(|_| counted);
             let Some(ahead) = began_at.and_then(|at| stamped_ahead(at, right)) else { continue };

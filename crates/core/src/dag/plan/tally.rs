@@ -1,7 +1,7 @@
-//! What can be counted off the rows of a run, kept up to date row by row so that a step need not look at all of them.
+//! Counts derived from the rows of a run, updated row by row so that a step need not look at all of them.
 //!
-//! the counts depend on the rows alone, never on the order in which they came to be. Whoever loads the run gets the
-//! same ones, and goes on the same way.
+//! the counts depend on the rows alone, never on the order in which they changed. So every process that loads the run
+//! computes equal counts and makes equal decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +11,27 @@ use crate::time::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RunTally {
-    /// By node: how its parents ended.
+    /// For each node, how its parents ended.
     pub(super) parents: Vec<ParentEnds>,
-    /// By `for_each` node that has been expanded.
+    /// For each expanded `for_each` node.
     pub(super) items: BTreeMap<NodeIx, ItemTally>,
-    /// Nodes with something to start that takes room within the run.
+    /// Nodes with something to start that takes room within `max_parallelism`.
     pub(super) queue: BTreeSet<NodeIx>,
-    /// Nodes to start that take none: waits and questions to people.
+    /// Nodes to start that take no room: delays and approvals.
     pub(super) free: BTreeSet<NodeIx>,
     pub(super) delays: BTreeSet<(Timestamp, NodeIx)>,
-    /// Rows whose attempts were taken from workers that may still be at work on them, by when that is over at the latest.
+    /// Rows with revoked attempts that workers may still be working on, by when these are over at the latest.
     pub(super) leaving: BTreeSet<(Timestamp, NodeKey)>,
-    /// Jobs and runs under way that take room, undos included.
+    /// Jobs and sub-runs under way that take room, compensations included.
     pub(super) at_work: u32,
-    /// Nodes, not items.
+    /// Counts nodes, not items.
     pub(super) over: u32,
     pub(super) failed: u32,
-    /// Rows, items included.
+    /// Counts rows, items included.
     pub(super) tainted: u32,
 }
 
-/// How far the items of one node have come. They start in order, so the next one is the number of those that did.
+/// Progress of the items of one node. Items start in order, so the next to start has the number of those started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ItemTally {
     pub(super) at_work: u32,
@@ -58,7 +58,7 @@ impl RunTally {
         tally
     }
 
-    /// A row changed. `node` is the row of its node, after the change.
+    /// Updates the counts for a changed row. `node` is the row of its node after the change.
     pub(super) fn changed(&mut self, dag: &Dag, key: NodeKey, old: Option<&NodeRun>, new: &NodeRun, node: Option<&NodeRun>) {
         if let Some(old) = old {
             self.count(dag, key, old, -1);
@@ -138,7 +138,7 @@ impl RunTally {
     }
 }
 
-/// It neither needs a worker nor keeps one from others.
+/// Whether the work needs no worker and takes no room from work that does.
 pub(super) const fn is_free(work: &NodeWork) -> bool {
     matches!(work, NodeWork::Delay(_) | NodeWork::Approval(_))
 }

@@ -1,8 +1,7 @@
-//! The saga of a run: what was done is undone, the last first.
+//! The saga of a run: completed work is undone in reverse order.
 //!
-//! a node is undone only when everything after it that has to be undone is. Branches that do not depend on each other
-//! are undone at once, and one that is stuck keeps only what came before it from being undone: whatever can be put right
-//! is, while somebody looks at the rest.
+//! a node is undone only when all its descendants that need undoing are undone. Independent branches are undone in
+//! parallel. A stuck compensation blocks only the nodes before it: all other work is undone while a person deals with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +11,25 @@ use super::step::RunStep;
 use crate::job::{Failure, JobState, Reason};
 use crate::request::RunRef;
 
-/// How far the undoing has come. Only there while it goes on or after it; counted off the rows like everything else.
+/// Progress of the undo. Present while the run is undone and afterwards; derived from the rows like all counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UndoPlan {
-    /// By node: children that are not settled.
+    /// For each node, how many children are not settled.
     children: Vec<u32>,
-    /// By node: rows of its own that are not settled.
+    /// For each node, how many of its own rows are not settled.
     rows: Vec<u32>,
-    /// Rows to undo now that everything after them is settled.
+    /// Rows to undo now, because everything after them is settled.
     pub(super) waiting: BTreeSet<NodeKey>,
-    /// Nodes that are not settled.
+    /// How many nodes are not settled.
     pub(super) open: u32,
     pub(super) stuck: u32,
 }
 
-/// exactly what was done is undone. A quarantined result says that the work was done, and so does a late success.
-/// Nothing that an earlier run did is among it: a definition that memoises what has a compensation is refused.
+/// exactly the completed work is undone. A quarantined result is completed work, and so is a late success. A memoised
+/// result is never undone here: the loader refuses nodes that both memoise and have a compensation.
 pub(super) fn needs_undo(node: &Node, key: NodeKey, row: &NodeRun) -> bool {
     let Some(compensation) = &node.compensation else { return false };
-    // A `for_each` node is its items: they have the jobs.
+    // A `for_each` node has no job of its own; its items have.
     if node.for_each.is_some() && key.item.is_none() {
         return false;
     }
@@ -75,7 +74,7 @@ impl UndoPlan {
         plan
     }
 
-    /// All children of a node are settled.
+    /// All children of a node are settled: its own rows may be undone.
     fn reach(&mut self, dag: &Dag, rows: &BTreeMap<NodeKey, NodeRun>, node: NodeIx) {
         let mut reached = vec![node];
         while let Some(node) = reached.pop() {
@@ -95,7 +94,7 @@ impl UndoPlan {
         }
     }
 
-    /// The undo of a row that has to be undone changed.
+    /// A row that needs undoing changed.
     pub(super) fn changed(
         &mut self,
         dag: &Dag,
@@ -117,13 +116,13 @@ impl UndoPlan {
     }
 }
 
-/// Policy asks people before this may be undone. Their approval lets it go on.
+/// Policy requires an approval before this compensation may run.
 pub(in crate::dag) fn waits_for_people() -> Failure {
     Failure::new(Reason::Denied, "policy asks for a person's approval of the job that undoes it")
 }
 
 impl RunStep<'_> {
-    /// Everything is still: undoes as much as may be undone at once.
+    /// All work has stopped: starts every compensation that may run now.
     pub(super) fn undo(&mut self) {
         while self.has_room() {
             let Some(key) = self.live.undo_plan().waiting.last().copied() else { return };
@@ -144,7 +143,7 @@ impl RunStep<'_> {
         let Some(undo) = self.row(key).and_then(|row| row.undo.as_ref()).filter(|undo| undo.round == part.round) else {
             return;
         };
-        // Truth over guess: an undo that was given up as lost and did end well is done.
+        // A late success overrides the guess: a compensation that was given up as lost and then succeeded is done.
         let done = matches!(state, JobState::Succeeded | JobState::OutputQuarantined);
         let asked = state == JobState::ApprovalRequired;
         match undo.state {

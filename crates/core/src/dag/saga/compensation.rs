@@ -1,4 +1,4 @@
-//! How the work of a plain job is undone, in the words of whoever submits it.
+//! The compensation of a plain job, as its client submits it.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use crate::lane::Priority;
 use crate::request::{FieldError, JobBudget, Json, NewJob, refusals};
 
-/// It lies in two rows for as long as its workflow is remembered.
+/// Bounded, because the text is stored twice for as long as its workflow is remembered.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// The job that undoes another one's work.
+/// The job that undoes another job's work.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SagaCompensation {
@@ -23,9 +23,9 @@ pub struct SagaCompensation {
     pub labels: BTreeMap<String, String>,
     #[serde(default)]
     pub budget: JobBudget,
-    /// Instead of one that is made from what is undone.
+    /// Replaces the idempotency key that would be derived from the undone job.
     pub idempotency_key: Option<String>,
-    /// Undo the job also if it failed: it may have done half of its work.
+    /// Compensate the job also if it failed, since it may have done part of its work.
     #[serde(default)]
     pub undo_on_failure: bool,
 }
@@ -35,7 +35,7 @@ impl SagaCompensation {
         serde_json::from_str(text.as_str())
     }
 
-    /// Every field that is wrong, by its path.
+    /// Every invalid field, by its path.
     pub(crate) fn refusals(text: &Json) -> Vec<FieldError> {
         if text.as_str().len() > BYTES_MAX {
             return vec![FieldError::new("compensation", format_args!("must be at most {BYTES_MAX} bytes of JSON"))];

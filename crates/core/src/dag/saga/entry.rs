@@ -1,4 +1,4 @@
-//! An entry of the log: a job that undoes, ready to be made.
+//! An entry of the saga's log: a compensation, ready to be made into a job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::lane::Priority;
 use crate::limits::ENTRIES_MAX;
 use crate::request::{Caller, JobRequest, Json, NewJob, RunRef, is_about_placement};
 
-/// The topic of dead letters about entries that cannot be read. No worker serves it.
+/// The topic of dead letters about unreadable entries. No worker serves it.
 pub const UNREADABLE_TOPIC: &str = "lockgate.saga";
-/// The key under which whoever undoes knows a repeat, whichever try it is.
+/// The variable with the idempotency key: the handler recognises a repeat by it, in whatever round.
 const KEY: &str = "saga_idempotency_key";
 
-/// What undoes a job's work: what its compensation says, and of the job itself what policy looks at.
+/// The compensation of a job: its own fields, and those of the job that policy rules match on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SagaEntry {
@@ -35,7 +35,7 @@ pub struct SagaEntry {
     timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
-    /// Chosen by the job's client.
+    /// Chosen by the job's client; otherwise derived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<String>,
     capability: Option<String>,
@@ -46,20 +46,20 @@ pub struct SagaEntry {
     trace_id: Option<String>,
 }
 
-/// Which entry of which saga.
+/// Identifies an entry and its saga.
 pub(super) struct Which<'a> {
     pub(super) workflow: &'a str,
     pub(super) tenant: &'a TenantId,
-    /// A credential said who began the saga.
+    /// Whether a credential proved who began the saga.
     pub(super) verified: bool,
     pub(super) job: &'a JobId,
     pub(super) life: u32,
-    /// The part of the saga that the undo is.
+    /// The compensation's place in the run.
     pub(super) part: RunRef,
 }
 
 impl SagaEntry {
-    /// The entry of a job that says how to undo it. What cannot be read is kept as it is, for people to see.
+    /// The entry of a job that has a compensation. An unreadable compensation is kept as text, for people to see.
     pub(super) fn of(request: &JobRequest) -> Option<Json> {
         let text = request.compensation.as_ref()?;
         let Ok(undo) = SagaCompensation::read(text) else { return Some(text.clone()) };
@@ -84,8 +84,8 @@ impl SagaEntry {
         serde_json::to_string(&entry).ok().map(Json::trusted)
     }
 
-    /// The job that undoes, and its id even if there can be none. The id follows from the entry, so that a decision made
-    /// twice makes one job, and nobody else can choose it.
+    /// The compensation job, and its id even if the job cannot be made. The id is derived from the entry, so that a decision
+    /// made twice makes one job, and no client can choose the id first.
     pub(super) fn job(text: &Json, which: Which<'_>) -> (JobId, Result<Arc<JobRequest>, Failure>) {
         let read = serde_json::from_str::<Self>(text.as_str());
         let (topic, capability) =
@@ -120,12 +120,12 @@ impl SagaEntry {
         };
         let request = JobRequest::check(new, &caller, || id.clone())
             .map_err(|errors| unreadable(&errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-        // Theirs were checked when they came in; the platform's own come on top.
+        // The client's labels and variables were checked when they were submitted; the platform's own are added unchecked.
         Ok(JobRequest { labels, env, run: Some(which.part), ..request })
     }
 }
 
-/// The job that stands for an entry that cannot be read: its dead letter tells of it.
+/// The dead job that stands for an unreadable entry: its dead letter shows the entry.
 pub(super) fn stand_in(id: &JobId, text: &Json, which: Which<'_>) -> Option<Arc<JobRequest>> {
     let (mut labels, mut env) = (BTreeMap::new(), BTreeMap::new());
     saga_marks(which.workflow, &mut labels, &mut env);
@@ -147,7 +147,7 @@ fn unreadable(message: &str) -> Failure {
     Failure::new(Reason::SagaUnmarshalFailed, format!("what says how to undo it cannot be read: {message}"))
 }
 
-/// The job's own, as far as there is room beside what the compensation says.
+/// The job's own labels or variables, as many as fit beside those of the compensation.
 fn merged<'a>(
     inherited: impl Iterator<Item = (&'a String, &'a String)>,
     own: BTreeMap<String, String>,

@@ -1,9 +1,9 @@
-//! The saga of plain jobs that share a workflow: what was done is undone, the last first, once one of them fails for good.
+//! The saga of plain jobs that share a workflow: once one of them fails for good, completed work is undone in reverse order.
 //!
-//! It is a run without a plan. Its jobs leave news in the commits of their births and ends, as those of every run do; a step
-//! makes rows of them. A row whose work was done and that says how to undo it is an entry of the log, numbered in the order
-//! of the commits. R-7 holds as it does for DAGs; R-8 takes the place of: entries are
-//! undone strictly in reverse.
+//! A saga is a run without a plan. Its jobs leave messages in the commits of their creation and end, like the jobs of every
+//! run; a step turns the messages into rows. A row with completed work and a compensation is an entry of the log, numbered
+//! in commit order. R-7 holds as for DAGs. R-8 replaces: without edges the order of the commits is all that is
+//! known, so entries are undone strictly in reverse.
 
 mod compensation;
 mod entry;
@@ -31,30 +31,30 @@ pub use entry::{SagaEntry, UNREADABLE_TOPIC};
 pub use outline::outline;
 use step::SagaStep;
 
-/// A workflow in which nothing happened for so long is over. It goes on with its next job, as long as it is remembered.
+/// A workflow without events for this long is over. A later job reopens it, as long as it is remembered.
 pub const IDLE: Duration = Duration::from_secs(3600);
-/// Jobs of one workflow: they are all in memory while it moves.
+/// The most jobs of one workflow, because all are in memory during a step.
 pub const JOBS_MAX: u32 = 10_000;
 
-/// A saga in memory, with what can be counted off its rows.
+/// A saga in memory, with counts derived from its rows.
 #[derive(Clone, Debug)]
 pub struct Saga {
     run: Run,
     jobs: BTreeMap<JobId, NodeIx>,
     running: BTreeSet<NodeKey>,
-    /// Rows whose attempts were taken from workers that may still be at work on them, by when that is over at the latest.
+    /// Rows with revoked attempts that workers may still be working on, by when these are over at the latest.
     leaving: BTreeSet<(Timestamp, NodeKey)>,
-    /// When something happened last.
+    /// The time of the latest event.
     quiet_since: Timestamp,
     entries: u32,
 }
 
-/// The saga that a workflow of a tenant is.
+/// The id of the saga of a tenant's workflow, derived so that all its jobs find it without a lookup.
 pub fn run_id(tenant: &TenantId, workflow: &str) -> RunId {
     RunId::new(format!("{}{}", RunId::SAGA_PREFIX, derived_uuid(&Sha256::digest(format!("saga|{tenant}|{workflow}")))))
 }
 
-/// What a plain job is part of. Which part, the saga itself knows.
+/// The saga that a plain job belongs to. Its node number is assigned when the saga first sees the job.
 pub(crate) fn part(tenant: &TenantId, workflow: &str) -> RunRef {
     RunRef { run: run_id(tenant, workflow), node: 0, item: None, round: 0, undo: false }
 }
@@ -65,13 +65,13 @@ fn derived_uuid(hash: &[u8]) -> uuid::Uuid {
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// How a saga names the workflow it belongs to: as a DAG of no version.
+/// The DAG name of a saga: its workflow, at version 0.
 fn named(workflow: &str) -> DagRef {
     DagRef { name: workflow.into(), version: 0 }
 }
 
 impl Saga {
-    /// A saga that nobody has heard of, by the first job that is heard of.
+    /// Begins a saga with the first of its jobs that a message reports.
     pub fn begin(request: &JobRequest, now: Timestamp) -> Self {
         let workflow = request.workflow_id.as_deref().unwrap_or_default();
         Self::new(Run {
@@ -106,7 +106,7 @@ impl Saga {
         })
     }
 
-    /// Counts everything anew from the rows.
+    /// Loads a saga and computes all counts from its rows.
     pub fn new(run: Run) -> Self {
         let jobs = run.nodes.iter().filter_map(|(key, row)| Some((row.job.clone()?, key.node))).collect();
         let under_way = run.nodes.iter().filter(|(_, row)| row.state == NodeState::Running);
@@ -122,7 +122,7 @@ impl Saga {
         &self.run
     }
 
-    /// What follows from the news and from the time. None: nothing changes.
+    /// Decides what follows from the messages and the time. None: nothing changes.
     pub fn step(&mut self, news: &[RunMessage], now: Timestamp) -> Option<RunTransition> {
         let mut step = SagaStep::of(self, now);
         for (at, one) in news.iter().enumerate() {
@@ -137,7 +137,7 @@ impl Saga {
         Ok(step.go_on())
     }
 
-    /// What these rows wait for does not exist any more: they failed, or their undo is stuck.
+    /// The jobs that these rows wait for do not exist any more: the rows fail, or their compensations are stuck.
     pub fn lost(&mut self, keys: &[NodeKey], now: Timestamp) -> Option<RunTransition> {
         let mut step = SagaStep::of(self, now);
         for key in keys {
@@ -146,26 +146,26 @@ impl Saga {
         step.go_on()
     }
 
-    /// Sessions of workers that it waits for before it undoes anything.
+    /// Sessions of workers that the saga waits for before it undoes anything.
     pub fn leaving(&self) -> BTreeSet<&SessionId> {
         let undoes = self.run.head.closing.is_some_and(Closing::undoes);
         let rows = self.leaving.iter().filter(|_| undoes).filter_map(|(_, key)| self.run.nodes.get(key));
         rows.flat_map(NodeRun::sessions_leaving).collect()
     }
 
-    /// These sessions are closed: nothing of what was taken from them is under way any more.
+    /// These sessions are closed, so no revoked attempt is under way in them any more.
     pub fn left(&mut self, closed: &BTreeSet<SessionId>, now: Timestamp) -> Option<RunTransition> {
         let mut step = SagaStep::of(self, now);
         step.note_closed(closed);
         step.go_on()
     }
 
-    /// A decision that changes nothing, to be committed with news that changed nothing.
+    /// A transition without changes, to be committed with messages that changed nothing, so that they are not read again.
     pub fn acknowledge(&mut self) -> RunTransition {
         SagaStep::of(self, Timestamp::default()).bare()
     }
 
-    /// The sweep: counts anew, and looks at everything.
+    /// The sweep: computes all counts anew and decides from them.
     pub fn replan(&mut self, now: Timestamp) -> (Option<RunTransition>, Implied) {
         *self = Self::new(self.run.clone());
         let next = SagaStep::of(self, now).go_on();
@@ -176,7 +176,7 @@ impl Saga {
         self.run.nodes.iter().filter_map(|(key, row)| Some((*key, awaited(row)?))).collect()
     }
 
-    /// nothing of a closed saga goes on.
+    /// the effects that stop what is still under way in a closed saga.
     pub fn implied(&self) -> Implied {
         let closed = self.run.head.closing.is_some();
         Implied { stop_jobs: if closed { self.to_stop() } else { Vec::new() }, ..Implied::default() }

@@ -1,4 +1,4 @@
-//! What people ask of a saga.
+//! Commands that people give to a saga.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl SagaStep<'_> {
         }
     }
 
-    /// A workflow that is merely quiet can still be rolled back: what it did is remembered.
+    /// A saga that is over because it was idle can still be rolled back: its entries are remembered.
     fn cancel(&mut self, actor: &ActorId, note: Option<&Arc<str>>, compensate: bool) -> Result<(), OrderRefusal> {
         let head = &self.saga.run.head;
         match head.closing {
@@ -42,7 +42,7 @@ impl SagaStep<'_> {
     }
 
     fn resolve(&mut self, key: NodeKey, actor: ActorId) -> Result<(), OrderRefusal> {
-        // A scanner may never answer. If its result comes all the same, the work is undone then.
+        // A scanner may never answer, so an operator can end the wait. If the result comes later, the work is undone then.
         if self.row(key).is_some_and(NodeRun::awaits_scan) {
             self.change(key, NodeRun::forget_scan);
             return Ok(());

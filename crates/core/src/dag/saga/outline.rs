@@ -1,4 +1,4 @@
-//! A saga drawn like a run of a DAG, so that whoever shows runs shows it too.
+//! Outlines a saga as a DAG, so that every view of a run can show a saga too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::dag::{Dag, JobTemplate, Join, Node, NodeKey, NodeWork, OnFail, Run, T
 use crate::ids::Topic;
 use crate::retry::RetrySettings;
 
-/// A node for each job, named after it. Those whose rows are not at hand have no name.
+/// A node for each job, named by the job's id. A job whose row is not loaded has no name.
 pub fn outline(run: &Run) -> Dag {
     let name = |node| {
         let mut rows = run.nodes.range(NodeKey::of(node)..=NodeKey::item(node, u32::MAX));

@@ -1,4 +1,4 @@
-//! One decision in the making.
+//! A step of a saga: one decision in the making.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) struct SagaStep<'a> {
     settled: Settled,
     pub(super) jobs: Vec<Arc<JobRequest>>,
     pub(super) dead: Vec<(Arc<JobRequest>, Failure)>,
-    /// Undos that somebody has no more use for.
+    /// Stuck compensations that were retried or resolved, to be cancelled.
     pub(super) stops: Vec<JobId>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> SagaStep<'a> {
         self.saga.run.nodes.get(&key)
     }
 
-    /// The only way to change a row: everything that is counted off rows follows.
+    /// The only way to change a row, so that all counts derived from rows stay correct.
     pub(super) fn change(&mut self, key: NodeKey, change: impl FnOnce(&mut NodeRun)) {
         let before = self.row(key).cloned();
         let mut row = before.clone().unwrap_or_default();
@@ -64,7 +64,7 @@ impl<'a> SagaStep<'a> {
         self.saga.run.nodes.insert(key, row);
     }
 
-    /// `later` is what is heard after it in the same step.
+    /// `later` are the messages that follow in this step.
     pub(super) fn hear(&mut self, news: &RunMessage, later: &[RunMessage]) {
         match news {
             RunMessage::Plain(job) => self.hear_job(job, later),
@@ -81,7 +81,8 @@ impl<'a> SagaStep<'a> {
         }
         let key = self.key_of(job);
         let row = self.row(key);
-        // News tell of a job as it is now: that of its birth, when it is heard late, may show its end. The end comes in its turn.
+        // A message carries the job in its present state, so the message of its creation, read late, may show its end. The
+        // row must begin first; the end is taken from the message that follows.
         let born = !job.state().is_terminal() || later.iter().any(|news| news.is_of(job));
         match row.map(|row| row.state) {
             None if born => {
@@ -99,7 +100,8 @@ impl<'a> SagaStep<'a> {
         }
     }
 
-    /// Who may still be at work on attempts of a life that no longer count. Births are not that far.
+    /// Records the sessions that may still be working on revoked attempts of a life. A row that still runs has not ended, so
+    /// none is recorded.
     fn note_leaving(&mut self, key: NodeKey, job: &Job) {
         let leaving: Vec<Leaving> = job.leaving().cloned().collect();
         if self.row(key).is_some_and(|row| row.state != NodeState::Running && row.leaving != leaving) {
@@ -107,7 +109,7 @@ impl<'a> SagaStep<'a> {
         }
     }
 
-    /// Sessions that are closed have nothing under way.
+    /// Ends the wait for workers whose sessions are closed.
     pub(super) fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         let keys: Vec<NodeKey> = self.saga.leaving.iter().map(|(_, key)| *key).collect();
         for key in keys {
@@ -115,14 +117,14 @@ impl<'a> SagaStep<'a> {
         }
     }
 
-    /// What had to be over by now is, wherever its workers are.
+    /// Ends waits that have expired: the workers had to stop those attempts by now.
     fn forget_left(&mut self) {
         while let Some((_, key)) = self.saga.leaving.first().copied().filter(|(until, _)| *until <= self.now) {
             self.change(key, |row| row.leaving.clear());
         }
     }
 
-    /// A row for each life: what a life did is undone, whatever became of the next.
+    /// Each life has its own row, because the work of every life is undone, whatever became of the next one.
     fn key_of(&mut self, job: &Job) -> NodeKey {
         let head = &mut self.saga.run.head;
         let node = *self.saga.jobs.entry(job.request.job_id.clone()).or_insert_with(|| {
@@ -132,7 +134,7 @@ impl<'a> SagaStep<'a> {
         if job.life.no > 1 { NodeKey::item(node, job.life.no) } else { NodeKey::of(node) }
     }
 
-    /// How a life ended. Work that was done is an entry of the log from now on.
+    /// Records how a life ended. Completed work with a compensation becomes an entry of the log.
     fn end(&mut self, key: NodeKey, job: &Job) {
         let failure = job.life.last_error.as_ref().filter(|_| job.state() != JobState::Succeeded);
         let (state, failure) = match job.state() {
@@ -170,7 +172,8 @@ impl<'a> SagaStep<'a> {
         (SagaEntry::of(&job.request), self.saga.entries)
     }
 
-    /// What was over changed: a result was quarantined or released, or work that was given up was done.
+    /// The outcome of a life that had ended changed: its result was quarantined or released, or work that was given up
+    /// succeeded.
     fn revise(&mut self, key: NodeKey, job: &Job) {
         let Some(row) = self.row(key) else { return };
         let quarantined = job.state() == JobState::OutputQuarantined;
@@ -185,7 +188,7 @@ impl<'a> SagaStep<'a> {
                 let undone = row.undo.as_ref().map(|undo| undo.round);
                 self.end(key, job);
                 if let Some(round) = undone {
-                    // It was undone before it was done.
+                    // The compensation ran before the work was done, so a new round of it is needed.
                     self.start_undo(key, round + 1);
                 }
             }
@@ -193,7 +196,7 @@ impl<'a> SagaStep<'a> {
         }
     }
 
-    /// What a row waits for will never be heard of.
+    /// The job that a row waits for does not exist, so no message about it will come.
     pub(super) fn give_up(&mut self, key: NodeKey, failure: Failure) {
         let Some(row) = self.row(key) else { return };
         let now = self.now;
@@ -206,7 +209,7 @@ impl<'a> SagaStep<'a> {
         }
     }
 
-    /// The first failure that counted stays the saga's.
+    /// Closes the saga. Its failure stays the first one that closed it.
     pub(super) fn close(&mut self, closing: Closing, failure: Failure) {
         let head = self.head();
         head.closing = Some(closing);
@@ -219,7 +222,7 @@ impl<'a> SagaStep<'a> {
         if undoes {
             self.forget_left();
         }
-        // what is still under way may turn out to be done, and is then undone first.
+        // work still under way may succeed, and would then have to be undone first.
         if undoes && self.saga.running.is_empty() && self.saga.leaving.is_empty() {
             self.undo();
         }
@@ -256,7 +259,7 @@ impl<'a> SagaStep<'a> {
         }
     }
 
-    /// As it is now, whatever changed.
+    /// The transition with all changes of this step.
     pub(super) fn bare(self) -> RunTransition {
         self.saga.run.head.version += 1;
         let rows = &self.saga.run.nodes;
@@ -274,13 +277,15 @@ impl<'a> SagaStep<'a> {
     }
 }
 
-/// A worker had it in its hands: perhaps it did something. What was denied, or cancelled while it waited, did nothing.
+/// Whether a worker had the job and may have done part of its work. A job that was denied, or cancelled while it waited, did
+/// nothing.
 fn was_begun(job: &Job) -> bool {
     let counters = &job.life.counters;
     job.life.attempt.binding.is_some() || counters.failures + counters.infra_failures + counters.snoozes > 0
 }
 
-/// Outside of DAGs nobody says what follows a failure: one that no retry can mend, and running out of time, roll back.
+/// Without a DAG no `on_fail` says what follows a failure. A fatal failure and a timeout roll back; a failure that a replay
+/// may mend does not.
 fn rolls_back(job: &Job) -> bool {
     let fatal = || job.life.last_error.as_ref().is_some_and(|failure| failure.reason == Reason::Fatal);
     match job.state() {

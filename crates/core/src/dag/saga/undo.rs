@@ -1,4 +1,5 @@
-//! Undoing, the last entry first. One that is stuck holds up all before it: the order is all that is known of them.
+//! Undoes entries in reverse order. A stuck entry blocks all entries before it, because nothing but their order is known
+//! about them.
 
 use super::entry::{SagaEntry, Which, stand_in};
 use super::step::SagaStep;
@@ -12,7 +13,8 @@ fn undo_of(row: &NodeRun) -> Option<UndoState> {
 }
 
 impl SagaStep<'_> {
-    /// Everything is still: undoes the latest entry that is not undone, unless a later one is not settled.
+    /// all work has stopped. Starts the compensation of the latest entry not yet undone, unless a later entry is
+    /// unsettled.
     pub(super) fn undo(&mut self) {
         let rows = self.saga.run.nodes.iter().filter(|(_, row)| row.entry.is_some());
         let open = rows.filter(|(_, row)| !undo_of(row).is_some_and(UndoState::is_settled));
@@ -48,7 +50,7 @@ impl SagaStep<'_> {
         let Some(undo) = self.row(key).and_then(|row| row.undo.as_ref()).filter(|undo| undo.round == part.round) else {
             return;
         };
-        // Truth over guess: an undo that was given up as lost and did end well is done.
+        // A late success overrides the guess: a compensation that was given up as lost and then succeeded is done.
         let done = matches!(state, JobState::Succeeded | JobState::OutputQuarantined);
         match undo.state {
             UndoState::Running if state == JobState::ApprovalRequired => {
@@ -57,7 +59,7 @@ impl SagaStep<'_> {
             _ if !state.is_terminal() => {}
             UndoState::Running | UndoState::Stuck if done => self.end_undo(key, UndoState::Done, None),
             UndoState::Running => self.end_undo(key, UndoState::Stuck, Some(or_in_words(failure, state))),
-            // What people were asked about and refused says so.
+            // A refused approval replaces the failure, so that people see why the compensation is stuck.
             UndoState::Stuck => self.end_undo(key, UndoState::Stuck, Some(or_in_words(failure, state))),
             UndoState::Done | UndoState::Resolved => {}
         }
@@ -71,7 +73,7 @@ impl SagaStep<'_> {
         });
     }
 
-    /// Of a saga that is rolled back.
+    /// The state of a saga that is rolled back.
     pub(super) fn undo_state(&self, still: bool) -> RunState {
         let entries = || self.saga.run.nodes.values().filter(|row| row.entry.is_some());
         if entries().any(|row| undo_of(row) == Some(UndoState::Stuck)) {
@@ -81,7 +83,8 @@ impl SagaStep<'_> {
         if still && settled() { RunState::Compensated } else { RunState::Compensating }
     }
 
-    /// The round of a stuck undo that is tried again or called done. One that still waits for people waits in vain.
+    /// The round of a stuck compensation that is retried or resolved. If it waits for an approval, that approval is given up
+    /// too.
     pub(super) fn give_up_stuck(&mut self, key: NodeKey) -> Option<u32> {
         let undo = self.row(key).and_then(|row| row.undo.as_ref());
         let (round, job) = undo.filter(|undo| undo.state == UndoState::Stuck).map(|undo| (undo.round, undo.job.clone()))?;
@@ -90,7 +93,7 @@ impl SagaStep<'_> {
     }
 }
 
-/// Who stopped it, for a saga that people stop.
+/// The failure that names the person who cancelled the saga.
 pub(super) fn cancelled(message: String) -> Failure {
     Failure::new(Reason::Cancelled, message)
 }

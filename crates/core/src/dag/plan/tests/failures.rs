@@ -78,7 +78,7 @@ fn a_run_that_takes_too_long_fails() {
     assert_eq!(world.run_state(), RunState::Failed);
 }
 
-/// Trap: the last node ended in time, and nobody looked before the time was over.
+/// Trap: the last node ended in time, and the run took its next step only after its timeout.
 #[test]
 fn a_run_whose_work_is_done_is_not_late() {
     let mut nodes = dag(vec![job("a", &[]), job("b", &[0]).joined(Join::OneFailed)]);

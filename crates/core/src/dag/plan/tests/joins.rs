@@ -72,7 +72,7 @@ fn what_is_decided_early_is_right_however_the_rest_ends() {
     }
 }
 
-/// The same through whole runs, parents ending in every order.
+/// Every join, through whole runs with the parents ending in every order.
 #[test]
 fn runs_follow_the_joins_in_whatever_order_the_parents_end() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];

@@ -191,7 +191,7 @@ fn what_was_read_is_kept_and_answered() {
     assert_eq!(world.committed.head.output.as_ref().unwrap().as_str(), r#"{"ok":true}"#);
 }
 
-/// News of nobody, of other runs and of nodes that do not exist.
+/// Messages of unknown jobs, of other runs and of nodes that do not exist.
 #[test]
 fn news_of_others_change_nothing() {
     let mut world = begin(vec![job("a", &[])]);

@@ -150,7 +150,7 @@ fn a_rerun_keeps_what_was_good_and_repeats_the_rest() {
     assert_eq!((world.jobs.len(), world.committed.head.done), (5, 4));
 }
 
-/// Somebody names a node that is not the one that failed.
+/// The operator names a node other than the one that failed.
 #[test]
 fn a_rerun_repeats_what_ended_the_run_too() {
     let mut world = begin(vec![job("a", &[]), job("b", &[]), job("c", &[]).on_fail(OnFail::Continue), job("d", &[0])]);

@@ -16,7 +16,7 @@ fn failure() -> Failure {
     Failure::new(Reason::Orphaned, "nothing followed")
 }
 
-/// A row as a faulty step would leave it: it runs, and nobody works on it.
+/// A row as a faulty step would leave it: it is RUNNING and has no job.
 fn forgotten(world: &mut World, name: &str) {
     let key = world.key(name);
     world.committed.nodes.get_mut(&key).unwrap().job = None;

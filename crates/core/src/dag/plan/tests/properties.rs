@@ -126,7 +126,7 @@ impl Chaos {
         self.hear(&news.concat());
     }
 
-    /// A crash between the decision and its commit repeats it: whoever loads the run decides the same.
+    /// A crash between the decision and its commit repeats it: a process that loads the run makes an equal decision.
     fn hear(&mut self, news: &[RunMessage]) {
         let decided = self.world.live.step(news, self.world.now);
         let mut loaded = RunPlanner::new(self.world.dag.clone(), self.world.committed.clone());
@@ -260,7 +260,7 @@ proptest! {
     }
 }
 
-/// Every prefix of the log of one run: whoever loads it there brings it to the same end.
+/// For every prefix of the log of one run, a process that loads it there brings it to an equal end.
 #[test]
 fn a_run_loaded_after_any_commit_ends_the_same() {
     for seed in 0..20 {

@@ -128,7 +128,7 @@ fn a_run_inside_of_a_run_is_waited_for() {
     let child = world.row("sub").child.clone().unwrap();
     assert_eq!((&*world.runs[&child].dag, world.runs[&child].parent.depth), ("other", 1));
     assert_eq!(world.live.waits(), [(world.key("sub"), Awaited::Run(child.clone()))]);
-    // Nobody knows whether it began: the sweep tells it again, and never another one.
+    // Whether the sub-run began is unknown: the sweep names it again, and never another one.
     let (next, implied) = world.live.replan(world.now);
     assert!(next.is_none());
     assert_eq!(implied.runs.iter().map(|run| &run.id).collect::<Vec<_>>(), [&child]);

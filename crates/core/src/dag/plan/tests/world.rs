@@ -157,7 +157,7 @@ impl World {
             usize::from(forward) + usize::from(row.undo.as_ref().is_some_and(|undo| undo.state == UndoState::Running))
         };
         let at_work: usize = rows.iter().map(|(key, row)| counted(key, row)).sum();
-        // An undo that somebody has tried again starts at once.
+        // A compensation that an operator retries starts at once, whether there is room or not.
         let most = self.dag.max_parallelism.map_or(usize::MAX, |most| most as usize);
         assert!(at_work <= most || self.has_late(), "{at_work} at work");
         for (at, node) in (0..).zip(&self.dag.nodes) {

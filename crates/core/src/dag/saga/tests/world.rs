@@ -122,7 +122,7 @@ impl World {
         self.hear(&[self.news_of(id)]);
     }
 
-    /// Whoever loads the saga decides the same.
+    /// Every process that loads the saga makes an equal decision.
     pub(super) fn hear(&mut self, news: &[RunMessage]) {
         let now = self.now;
         let first = news.iter().find_map(|news| if let RunMessage::Plain(job) = news { Some(job) } else { None });
