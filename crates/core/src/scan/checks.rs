@@ -1,6 +1,6 @@
-//! Small questions about bytes and values.
+//! Checks of matched values: entropy, check digits, placeholders.
 
-/// Whether a byte would carry a token on.
+/// Whether a byte would continue a token.
 pub(super) fn is_word(byte: Option<&u8>) -> bool {
     byte.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
 }
@@ -9,14 +9,14 @@ pub(super) fn any(_: &str) -> bool {
     true
 }
 
-/// Not `xxxxxxxx` or `0000-0000`: placeholders in documents repeat one character or a few, tokens do not.
+/// False for values such as `xxxxxxxx` or `0000-0000`: placeholders in documents repeat few characters, tokens do not.
 pub(super) fn varied(value: &str) -> bool {
     let tail = &counts(&value.as_bytes()[value.len() / 2..]);
     let commonest = counts(value.as_bytes()).into_iter().max().unwrap_or_default();
     tail.iter().filter(|count| **count > 0).count() >= 4 && commonest * 2 < value.len()
 }
 
-/// Drawn from letters and digits at random, as far as one can tell.
+/// Whether the value looks like random letters and digits.
 pub(super) fn random(value: &str) -> bool {
     let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
@@ -38,14 +38,14 @@ fn bits_per_byte(bytes: &[u8]) -> f64 {
     shares.map(|share| -share * share.log2()).sum()
 }
 
-/// The check digit of payment cards.
+/// The Luhn check digit of payment cards.
 pub(super) fn luhn(digits: &[u8]) -> bool {
     let doubled = |d: u8| if d > 4 { d * 2 - 9 } else { d * 2 };
     let values = digits.iter().rev().map(|b| b - b'0').enumerate();
     values.map(|(i, d)| u32::from(if i % 2 == 1 { doubled(d) } else { d })).sum::<u32>() % 10 == 0
 }
 
-/// The check digits of bank accounts, over upper-case letters and digits without spaces.
+/// The mod 97 check of bank account numbers, over upper-case letters and digits without spaces.
 pub(super) fn mod_97(iban: &[u8]) -> bool {
     let (head, tail) = iban.split_at(iban.len().min(4));
     let remainder = tail.iter().chain(head).fold(0_u32, |rest, &b| match b {
@@ -55,7 +55,7 @@ pub(super) fn mod_97(iban: &[u8]) -> bool {
     remainder == 1
 }
 
-/// `8-4-4-4-12` hex digits.
+/// Whether the value is `8-4-4-4-12` hex digits.
 pub(super) fn is_uuid(value: &str) -> bool {
     value.len() == 36
         && value.bytes().enumerate().all(|(i, b)| match i {
@@ -64,7 +64,7 @@ pub(super) fn is_uuid(value: &str) -> bool {
         })
 }
 
-/// A stand-in for a value that is kept elsewhere: `${VAR}`, `<password>`, `{{ secret }}`, `***`, `$VAR`, or a redaction.
+/// A placeholder for a value that is kept elsewhere: `${VAR}`, `<password>`, `{{ secret }}`, `***`, `$VAR`, or a redaction.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let wrapped = [("${", "}"), ("<", ">"), ("{", "}"), ("[", "]"), ("%", "%"), ("$(", ")")];
     wrapped.iter().any(|(open, close)| value.starts_with(open) && value.ends_with(close))

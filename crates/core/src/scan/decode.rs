@@ -1,12 +1,12 @@
-//! A text as it stands, and as it reads once its JSON escapes are undone.
+//! Views of a text: as written, and with its JSON escapes decoded.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// JSON inside a JSON string inside a JSON string: as deep as a secret is looked for.
+/// How many levels are decoded: secrets are searched up to JSON inside a JSON string inside a JSON string.
 pub(super) const LEVELS: usize = 3;
 
-/// One reading of a text, and the way back from its bytes to the raw ones.
+/// One view of a text, with a mapping from its bytes to those of the raw text.
 #[derive(Clone, Debug)]
 pub(super) struct View<'a> {
     text: Cow<'a, str>,
@@ -14,7 +14,7 @@ pub(super) struct View<'a> {
     levels: Vec<Vec<Escape>>,
 }
 
-/// An escape that was undone.
+/// A decoded escape.
 #[derive(Clone, Copy, Debug)]
 struct Escape {
     decoded: usize,
@@ -43,7 +43,7 @@ impl View<'_> {
         Some(Self { text: Cow::Owned(text), levels })
     }
 
-    /// The raw bytes behind a span of this view. An escape is taken whole.
+    /// The raw bytes that a span of this view stands for. An escape is included as a whole.
     pub(super) fn raw(&self, span: Range<usize>) -> Range<usize> {
         self.levels
             .iter()
@@ -67,7 +67,7 @@ fn encoded_end(escapes: &[Escape], end: usize) -> usize {
     }
 }
 
-/// The text without its escapes; nothing if it has none.
+/// The text with its escapes decoded; None if it has none.
 fn unescape(text: &str) -> Option<(String, Vec<Escape>)> {
     let mut out = String::new();
     let mut escapes = Vec::new();

@@ -1,4 +1,4 @@
-//! One pass over a text: keywords wake probes, probes confirm or not.
+//! Scans a text in one pass: keywords trigger probes, and a probe confirms or rejects a match.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::finding::FindingKind;
 use super::rules::{self, Find, Probe};
 use super::select::Selection;
 
-/// A rule by its place in its table.
+/// A rule, by its position in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleId {
     Builtin(usize),
     User(usize),
 }
 
-/// What the receiver of a match wants next.
+/// How the scan continues after a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterMatch {
     Go,
-    /// Nothing more of this rule.
+    /// Report no further match of this rule.
     Enough,
     Stop,
 }
@@ -32,30 +32,30 @@ pub(super) type Sink<'a> = &'a mut dyn FnMut(RuleId, Range<usize>) -> AfterMatch
 pub(super) struct ScanRule {
     pub(super) name: Arc<str>,
     pub(super) kind: FindingKind,
-    /// A looser rule gives way to a stricter one that found the same thing.
+    /// A loose rule yields to a strict one that found the same bytes.
     pub(super) loose: bool,
 }
 
 struct CompiledProbe {
     probe: &'static Probe,
     rule: usize,
-    /// Anchored at its start; absent for probes written in code.
+    /// Anchored at its start; None for probes written in code.
     regex: Option<Regex>,
 }
 
-/// The built-in rules, ready to run.
+/// The compiled built-in rules.
 pub(super) struct BuiltinRules {
     rules: Vec<ScanRule>,
     probes: Vec<CompiledProbe>,
     keywords: AhoCorasick,
-    /// The probes that each keyword wakes.
+    /// The probes that each keyword triggers.
     wakes: Vec<Vec<usize>>,
-    /// The rules that look at runs of bytes instead of keywords, each with its place in `rules`.
+    /// Rules that search runs of bytes instead of keywords, each with its position in `rules`.
     numbers: Vec<(usize, &'static rules::Numbers)>,
 }
 
 impl BuiltinRules {
-    /// The tables are part of the program: a fault in one is a fault of the build, and any test meets it.
+    /// The tables are part of the program: a fault in one fails every test that scans.
     pub(super) fn compile() -> Self {
         let mut rules: Vec<ScanRule> = Vec::new();
         let mut probes = Vec::new();
@@ -118,13 +118,13 @@ fn keyword_table(probes: &[CompiledProbe]) -> (Vec<&'static str>, Vec<Vec<usize>
 }
 
 impl CompiledProbe {
-    /// The span of a match whose keyword stands at `at`.
+    /// The span of a match whose keyword is at `at`.
     fn find(&self, text: &str, at: usize) -> Option<Range<usize>> {
         let span = match (&self.regex, self.probe.find) {
             (Some(regex), _) => {
                 let start = (self.probe.lead)(text.as_bytes(), at)?;
                 let tail = text.get(start..)?;
-                // Groups cost several times as much as a plain search, and most patterns have none.
+                // A search with groups costs several times as much as one without, and most patterns have none.
                 let found = if regex.captures_len() == 1 { regex.find(tail)? } else { regex.captures(tail)?.get(1)? };
                 start + found.start()..start + found.end()
             }
@@ -136,7 +136,7 @@ impl CompiledProbe {
     }
 }
 
-/// Shows every match of the selected rules to `sink`, in no particular order.
+/// Passes every match of the selected rules to `sink`, in no particular order.
 pub(super) fn walk(builtin: &BuiltinRules, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
     if selection.any_builtin() {
         walk_keywords(builtin, selection, text, sink)?;
@@ -146,7 +146,7 @@ pub(super) fn walk(builtin: &BuiltinRules, selection: &Selection, text: &str, si
 }
 
 fn walk_keywords(builtin: &BuiltinRules, selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<()> {
-    // A probe resumes after its last match; one that is done never does.
+    // A probe resumes after its last match. Unselected and finished probes have `usize::MAX` and never resume.
     let asleep = |p: &CompiledProbe| if selection.has(RuleId::Builtin(p.rule)) { 0 } else { usize::MAX };
     let mut resume: Vec<usize> = builtin.probes.iter().map(asleep).collect();
     for hit in builtin.keywords.find_overlapping_iter(text) {
@@ -190,7 +190,7 @@ fn walk_user(selection: &Selection, text: &str, sink: Sink<'_>) -> ControlFlow<(
     ControlFlow::Continue(())
 }
 
-/// Breaks with the answer that ended it.
+/// Breaks with the answer of the sink that ended the scan.
 fn feed(rule: RuleId, spans: &mut dyn Iterator<Item = Range<usize>>, sink: Sink<'_>) -> ControlFlow<AfterMatch> {
     for span in spans {
         match sink(rule, span) {

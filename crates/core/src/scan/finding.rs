@@ -1,4 +1,4 @@
-//! What a scan reports, and what it keeps to itself.
+//! The findings of a scan, without the text that was found.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a finding's hash: enough to tell findings apart, half of what would be needed to confirm a guess offline.
+/// Bytes of a finding's hash: enough to tell findings apart, and half of what would confirm a guess offline.
 const HASH_BYTES: usize = 16;
 
-/// Ordered by how much it matters when two findings share a place.
+/// Ordered by importance, which decides when two findings overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
@@ -35,10 +35,10 @@ impl FindingKind {
 pub struct Finding {
     pub kind: FindingKind,
     pub rule: Arc<str>,
-    /// In bytes of the scanned text.
+    /// An offset in bytes of the scanned text.
     pub offset: usize,
     pub length: usize,
-    /// Equal for equal matched text under one key, in hex.
+    /// Equal for equal matched texts under one key, in hex.
     pub hash: String,
 }
 
@@ -48,15 +48,16 @@ impl Finding {
     }
 }
 
-/// All that one scan found, by offset.
+/// All findings of one scan, by offset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanReport {
     pub findings: Vec<Finding>,
-    /// There was more than a report holds. Redacting by it would leave the rest in place: hold the text back instead.
+    /// The text had more findings than a report holds. Redacting by this report would leave the others in place: withhold
+    /// the text instead.
     pub truncated: bool,
 }
 
-/// The key of the hashes. Without one, a hash of a card number or a weak password could be looked up in a table.
+/// The key of the hashes. Without a key, the hash of a card number or a weak password could be looked up in a table.
 #[derive(Clone)]
 pub struct FindingKey([u8; 32]);
 
@@ -65,7 +66,7 @@ impl FindingKey {
         Self(key)
     }
 
-    /// Two nested hashes, both keyed: a single keyed prefix could be extended by whoever knows one digest.
+    /// Two nested keyed hashes: a single hash with a key prefix could be extended without the key (length extension).
     pub(super) fn hash(&self, matched: &str) -> String {
         let inner = Sha256::new().chain_update(self.0).chain_update(matched).finalize();
         let outer = Sha256::new().chain_update(self.0).chain_update(inner).finalize();

@@ -1,4 +1,4 @@
-//! From matches in several views to one ordered, bounded report.
+//! Merges the matches of several views into one ordered, bounded report.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::select::Selection;
 const PER_RULE_MAX: usize = 32;
 const IN_ALL_MAX: usize = 256;
 
-/// One match, in raw bytes.
+/// One match, by its raw bytes.
 struct Match {
     span: Range<usize>,
     kind: FindingKind,
@@ -21,12 +21,12 @@ struct Match {
     hash: String,
 }
 
-/// Takes matches as they come and keeps a bounded number of them.
+/// Collects a bounded number of matches.
 pub(super) struct MatchCollector<'a> {
     key: &'a FindingKey,
-    /// Per rule in the view at hand: a secret that stands in two views must not count twice.
+    /// Matches per rule in the current view: a secret that is visible in two views must not count twice.
     in_view: BTreeMap<RuleId, usize>,
-    /// The first view that shows a match gives its hash; a later, more decoded view of the same place replaces it.
+    /// The hash of each match, from the first view that shows it; a more decoded view of the same bytes replaces it.
     found: BTreeMap<(RuleId, usize, usize), String>,
     truncated: bool,
 }
@@ -54,8 +54,8 @@ impl<'a> MatchCollector<'a> {
         AfterMatch::Go
     }
 
-    /// A raw match may start inside an escape: `nann@…` where the text has `\nann@…`. The decoded view then shows where it
-    /// really starts.
+    /// A match in the raw text may start inside an escape: `nann@…` where the text has `\nann@…`. The match of the decoded
+    /// view shows its real start, so the torn one is dropped.
     fn forget_torn(&mut self, rule: RuleId, raw: &Range<usize>) {
         let longer =
             self.found.range((rule, 0, 0)..(rule, raw.start, 0)).map(|(place, _)| *place).find(|place| place.2 == raw.end);
@@ -95,8 +95,8 @@ impl<'a> MatchCollector<'a> {
     }
 }
 
-/// Joins overlapping matches of one kind: the better rule names the whole of both. Patterns of a user are joined only with
-/// themselves, since each was asked for by name.
+/// Joins overlapping matches of one kind; the better rule names the joined span. User patterns are joined only with
+/// themselves, because each was selected by name.
 fn resolve(mut matches: Vec<Match>) -> Vec<Match> {
     let class = |m: &Match| (m.kind, (m.kind == FindingKind::Pattern).then_some(m.rule));
     matches.sort_by_key(|m| (class(m), m.span.start, m.span.end));

@@ -1,13 +1,14 @@
-//! Content scanners: what must not travel in payloads, results, error texts and logs.
+//! Content scanners: find secrets, personal data and attacks in payloads, results, error texts and logs.
 //!
-//! A scan looks for keywords first, in one pass over the text, and runs a rule only where one of its keywords stands. Every
-//! rule is anchored there and bounded, so the cost stays linear in the text whatever it holds. Numbers (cards, IBANs) have
-//! no keyword; they are found by probing the text in strides no longer than the shortest of them.
+//! A scan finds keywords first, in one pass over the text, and runs a rule only where one of its keywords is. Every rule is
+//! anchored there and bounded, so the cost is linear in the text whatever it contains. Numbers (cards, IBANs) have no
+//! keyword; they are found by probing the text in strides no longer than the shortest of them.
 //!
 //! Payloads and results are JSON text, where a secret may hide behind escapes (`\u0040`, `\/`, `\n`). A text with
-//! backslashes is therefore scanned as it stands and again in its decoded views; findings always name bytes of the raw text.
+//! backslashes is therefore scanned as written and again in its decoded views; findings always refer to bytes of the raw
+//! text.
 //!
-//! A [`Finding`] never carries what was found, only where, and a keyed hash that lets two findings be compared.
+//! A [`Finding`] never carries the matched text, only its place and a keyed hash by which two findings can be compared.
 
 mod checks;
 mod decode;
@@ -36,31 +37,31 @@ use user::UserSet;
 static BUILTIN: LazyLock<BuiltinRules> = LazyLock::new(BuiltinRules::compile);
 static PLAIN: LazyLock<Scanners> = LazyLock::new(|| Scanners { builtin: &BUILTIN, user: Arc::default() });
 
-/// Redacting may lay bare what the first scan could not see (a token glued to another one). Text that still hits after this
-/// many rounds is not redacted at all.
+/// Redacting may reveal a match that the first scan could not see, such as a token glued to another one. A text with
+/// findings after this many rounds is not redacted at all.
 const REDACT_ROUNDS: usize = 4;
 
-/// Content that no scanner can read: it is not UTF-8. Under a sensitive rule it is to be held back.
+/// Content that no scanner can read, because it is not UTF-8. A rule that has to scan it withholds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the content is not UTF-8 text (byte {offset}): send text, or allow binary results for this topic")]
 pub struct Unreadable {
-    /// The first byte that is not text.
+    /// The first byte that is not valid UTF-8.
     pub offset: usize,
 }
 
-/// The built-in rules, and with them the patterns of one policy.
+/// The built-in rules and the patterns of one policy.
 pub struct Scanners {
     builtin: &'static BuiltinRules,
     user: Arc<UserSet>,
 }
 
 impl Scanners {
-    /// The built-in rules alone, compiled once.
+    /// The built-in rules alone, compiled once per process.
     pub fn builtin() -> &'static Self {
         &PLAIN
     }
 
-    /// The built-in rules and these patterns.
+    /// The built-in rules and the patterns `user`.
     pub fn new(user: &[UserPattern]) -> Result<Self, PatternError> {
         let taken = |name: &str| select::GROUPS.iter().any(|(group, _)| *group == name) || BUILTIN.rule(name).is_some();
         Ok(Self { builtin: &BUILTIN, user: Arc::new(UserSet::compile(user, taken)?) })
@@ -72,7 +73,7 @@ impl Scanners {
         groups.chain(self.builtin.rules().map(|rule| &*rule.name)).chain(self.user.names())
     }
 
-    /// What the named groups, rules and patterns look for, together.
+    /// The union of the named groups, rules and patterns.
     pub fn select(&self, names: &[&str]) -> Result<Selection, UnknownScanner> {
         let mut selection = Selection::none(self.builtin, &self.user);
         for name in names {
@@ -83,13 +84,13 @@ impl Scanners {
         Ok(selection)
     }
 
-    /// Whether anything selected is in the text.
+    /// Whether the text has any finding of the selection.
     pub fn hits(&self, selection: &Selection, text: &str) -> bool {
         decode::views(text)
             .any(|view| engine::walk(self.builtin, selection, view.text(), &mut |_, _| engine::AfterMatch::Stop).is_break())
     }
 
-    /// Where it is.
+    /// The findings of the selection in the text.
     pub fn scan(&self, selection: &Selection, text: &str, key: &FindingKey) -> ScanReport {
         let mut collector = MatchCollector::new(key);
         for view in decode::views(text) {
@@ -100,7 +101,7 @@ impl Scanners {
         collector.report(self.builtin, selection)
     }
 
-    /// As [`scan`](Self::scan), for content that may not be text at all.
+    /// Like [`scan`](Self::scan), for content that may not be text.
     pub fn scan_bytes(&self, selection: &Selection, content: &[u8], key: &FindingKey) -> Result<ScanReport, Unreadable> {
         let text = std::str::from_utf8(content).map_err(|e| Unreadable { offset: e.valid_up_to() })?;
         Ok(self.scan(selection, text, key))

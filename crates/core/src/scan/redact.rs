@@ -1,4 +1,4 @@
-//! Taking findings out of a text without breaking it.
+//! Removes findings from a text without breaking it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use serde::de::IgnoredAny;
 use super::decode;
 use super::finding::{Finding, FindingKind};
 
-/// The text with `[REDACTED:<rule>]` in the place of each finding. JSON stays JSON: only the insides of strings and whole
-/// numbers are replaced, never quotes, brackets or half an escape. Nothing if that fails, or if a finding does not lie in
-/// this text.
+/// The text with `[REDACTED:<rule>]` in place of each finding. JSON stays JSON: only the insides of strings and whole
+/// numbers are replaced, never quotes, brackets or half an escape. None if that fails, or if a finding lies outside the
+/// text.
 pub fn redact(text: &str, findings: &[Finding]) -> Option<String> {
     let spans = joined(text, findings)?;
     if !is_json(text) {
@@ -25,7 +25,7 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// One stretch to take out, and the rule to name.
+/// A span to remove, and the rule to name there.
 #[derive(Clone, Debug)]
 struct Cut {
     span: Range<usize>,
@@ -35,7 +35,7 @@ struct Cut {
     quoted: bool,
 }
 
-/// Findings by offset, overlapping ones joined under the kind that matters most.
+/// Findings by offset; overlapping ones are joined under the most important kind.
 fn joined(text: &str, findings: &[Finding]) -> Option<Vec<Cut>> {
     let mut cuts = Vec::with_capacity(findings.len());
     for finding in findings {
@@ -77,7 +77,7 @@ fn replace(text: &str, cuts: &[Cut]) -> String {
     out
 }
 
-/// The cuts, confined to scalars: the inside of each string, the whole of each number or word they touch.
+/// The cuts limited to scalars: the inside of each string, and the whole of each number or word that they touch.
 fn json_parts(text: &str, cuts: &[Cut]) -> Vec<Cut> {
     let bytes = text.as_bytes();
     let mut parts = Vec::new();
@@ -94,7 +94,7 @@ fn json_parts(text: &str, cuts: &[Cut]) -> Vec<Cut> {
     parts
 }
 
-/// The parts of the cuts that lie inside one string, widened so that none cuts an escape in two.
+/// The parts of the cuts inside one string, widened so that none splits an escape.
 fn in_string(bytes: &[u8], inside: &Range<usize>, cuts: &[Cut], parts: &mut Vec<Cut>) {
     let step = |at: usize| if bytes[at] == b'\\' { escape_len(&bytes[at..]) } else { 1 };
     let mut at = inside.start;
@@ -114,7 +114,7 @@ fn in_string(bytes: &[u8], inside: &Range<usize>, cuts: &[Cut], parts: &mut Vec<
 }
 
 fn escape_len(bytes: &[u8]) -> usize {
-    // A lone surrogate has no character, and is six bytes long all the same.
+    // A lone surrogate decodes to no character and still has six bytes.
     decode::escape(bytes).map_or_else(|| if bytes.get(1) == Some(&b'u') { 6 } else { 2 }, |(_, len)| len)
 }
 

@@ -1,4 +1,4 @@
-//! Choosing scanners by name.
+//! Selects scanners by name.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::engine::{BuiltinRules, RuleId};
 use super::finding::FindingKind;
 use super::user::UserSet;
 
-/// Names that stand for many rules.
+/// Names that each select a group of rules.
 pub(super) const GROUPS: [(&str, FindingKind); 4] = [
     ("secrets", FindingKind::Secrets),
     ("pii", FindingKind::Pii),
@@ -14,7 +14,7 @@ pub(super) const GROUPS: [(&str, FindingKind); 4] = [
     ("patterns", FindingKind::Pattern),
 ];
 
-/// Rules to look for. It keeps the patterns it was made from, so it cannot be used with the wrong ones.
+/// The rules to search for. It holds the patterns that it was made from, so it cannot be used with those of another policy.
 #[derive(Clone)]
 pub struct Selection {
     builtin: Box<[bool]>,
@@ -31,7 +31,7 @@ impl Selection {
         }
     }
 
-    /// Says whether there is anything of that name.
+    /// Adds the rules of a name. False if no rule has it.
     pub(super) fn add(&mut self, builtin: &BuiltinRules, name: &str) -> bool {
         if let Some((_, kind)) = GROUPS.iter().find(|(group, _)| *group == name) {
             self.add_kind(builtin, *kind);

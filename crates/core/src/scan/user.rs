@@ -1,4 +1,4 @@
-//! Patterns that a policy brings along.
+//! Patterns that a policy defines.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-/// A compiled pattern larger than this is refused: with many of them, loading a policy would become a way to use up memory.
+/// A compiled pattern larger than this is refused: loading a policy with many of them would exhaust memory.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 const NAME_BYTES_MAX: usize = 64;
 const PATTERNS_MAX: usize = 256;
 const KEYWORDS_MAX: usize = 64;
 
-/// A pattern as it is written in a policy.
+/// A pattern as written in a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserPattern {
     /// Lower-case letters, digits, `_`, `-` and `.`; it appears in findings and in redacted text.
     pub name: String,
     pub regex: String,
-    /// If any are given, the regex runs only over texts that hold one of them, in upper or lower case.
+    /// If any are given, the regex runs only on texts that contain one of them, in upper or lower case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
 }
@@ -114,7 +114,7 @@ impl UserSet {
         &self.rules[index]
     }
 
-    /// The patterns whose keyword is in the text, or that have none.
+    /// The patterns that have no keyword, or whose keyword is in the text.
     pub(super) fn awake(&self, text: &str) -> impl Iterator<Item = usize> {
         let mut awake: Vec<bool> = self.rules.iter().map(|rule| !rule.has_keywords).collect();
         if let Some(keywords) = &self.keywords {

@@ -1,13 +1,13 @@
-//! Schedules: what starts by itself, when, and what becomes of a time that could not be kept.
+//! Schedules: start jobs and runs at nominal times, and decide about times that no server kept.
 //!
-//! A schedule decides about one nominal time after another and leaves a [`Slot`] for each. The head remembers all that is
-//! still to be done, so that a turn is one compare-and-set commit and nobody must own a schedule:
+//! A schedule decides one nominal time after another and leaves a [`Slot`] for each. The head of the schedule holds
+//! everything still to do, so that a turn is one compare-and-set commit and no process has to own the schedule:
 //!
-//! 1. A turn decides that a time is due and writes so, with the id of what it starts.
-//! 2. The job or the run of that id is begun. Who begins it a second time finds it there.
-//! 3. The next turn writes that it was started, or why it could not be.
+//! 1. A turn decides that a time is due and commits this, with the id of the job or run to start.
+//! 2. The job or run of that id is begun. A process that begins it again finds it by its id.
+//! 3. The next turn records that it was started, or why it could not be.
 //!
-//! A crash between any two of these is made up for by whoever turns the schedule next.
+//! After a crash between any two steps the next process to turn the schedule continues.
 
 mod keys;
 mod load;
@@ -35,10 +35,10 @@ pub use turn::{ScheduleDecision, ScheduleNews};
 /// The JSON Schema of schedule files, for editors.
 pub const SCHEMA: &str = include_str!("../../schedules.schema.json");
 
-/// Schedules of one file.
+/// The most schedules of one file.
 pub const SCHEDULES_MAX: usize = 10_000;
-/// Times that one backfill may start. More are refused: a typing error in a year would start millions.
+/// The most times that one backfill may start. More are refused, because a typing error in a year would start millions.
 pub const BACKFILL_SLOTS_MAX: usize = 100_000;
-/// Backfills of one schedule at once, and targets of one backfill at once: the head of a schedule holds them all.
+/// The most backfills of one schedule at once, and targets of one backfill at once: the head of the schedule holds them all.
 pub const BACKFILLS_MAX: usize = 8;
 pub const BACKFILL_CONCURRENCY_MAX: u32 = 100;

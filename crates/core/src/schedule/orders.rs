@@ -1,4 +1,4 @@
-//! What people tell a schedule.
+//! Commands that people give to a schedule.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::clock_guard::stamped_ahead;
 use crate::request::Caller;
 use crate::time::Timestamp;
 
-/// Something is due and may have been begun: turn the schedule first.
+/// A slot is due and its target may have been begun: the schedule must take a turn first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the schedule is about to start something; try again")]
 pub struct Unsettled;
@@ -39,7 +39,7 @@ pub enum BackfillRefused {
 }
 
 impl Schedule {
-    /// A new schedule. Times up to now are none of its business.
+    /// A new schedule. It does not start times before now.
     pub fn begin(name: Arc<str>, spec: Spec, caller: &Caller, birth: Arc<str>, now: Timestamp) -> Self {
         let schedule = Self {
             tenant: caller.tenant.clone(),
@@ -63,8 +63,8 @@ impl Schedule {
         ScheduleStep::new(&schedule, now).finish().schedule
     }
 
-    /// Does as another spec says from now on. Times that are decided stay decided; if the spec means other times, those up
-    /// to now that are not lapse. `None` if it says the same already.
+    /// Applies another spec. Decided times stay decided; if the new spec has other times, undecided times up to now lapse.
+    /// None if the spec is equal.
     pub fn apply(&self, spec: Spec, caller: &Caller, now: Timestamp) -> Result<Option<ScheduleDecision>, Unsettled> {
         if spec == self.spec {
             return Ok(None);
@@ -88,14 +88,14 @@ impl Schedule {
         Ok(Some(step.finish()))
     }
 
-    /// Nothing starts by itself from now on: neither its own times nor backfills. `None` if it is paused.
+    /// Pauses the schedule: neither its own times nor backfills start. None if it is paused already.
     pub fn pause(&self, now: Timestamp) -> Option<ScheduleDecision> {
         let mut step = self.paused_at.is_none().then(|| ScheduleStep::new(self, now))?;
         step.next.paused_at = Some(now);
         Some(step.finish())
     }
 
-    /// Goes on. The times that fell into the pause are not made up for; one slot says how many they were.
+    /// Resumes the schedule. Times during the pause are not started; one slot records how many they were.
     pub fn resume(&self, now: Timestamp) -> Option<ScheduleDecision> {
         self.paused_at?;
         let mut step = ScheduleStep::new(self, now);
@@ -104,8 +104,8 @@ impl Schedule {
         Some(step.finish())
     }
 
-    /// A clock that was ahead decided times that have yet to come. They come again at the right time, in a series of their own: the
-    /// slots of the others stay as they are. `None` if it decided none of them.
+    /// A clock that was ahead decided times that are still to come. They come again at the right time, in a series of their
+    /// own, so that the slots of the wrong decisions stay as they are. None if there is no such time.
     pub fn bring_back(&self, right: Timestamp) -> Option<ScheduleDecision> {
         stamped_ahead(self.done_until, right)?;
         let mut step = ScheduleStep::new(self, right);
@@ -116,7 +116,7 @@ impl Schedule {
         Some(step.finish())
     }
 
-    /// Starts out of turn, paused or not. It waits in line with the schedule's own times as the overlap says.
+    /// Starts the work now, paused or not. It queues with the schedule's own times as the overlap policy says.
     pub fn trigger(&self, now: Timestamp) -> ScheduleDecision {
         let mut step = ScheduleStep::new(self, now);
         let after = |last: Timestamp| Timestamp::from_millis(last.as_millis() + 1);
@@ -127,7 +127,7 @@ impl Schedule {
         step.finish()
     }
 
-    /// Makes up for the times of a span, both ends included, whatever `start_at` and `end_at` say.
+    /// Starts the times of a past span, both ends included, regardless of `start_at` and `end_at`.
     pub fn backfill(&self, ask: Backfill, now: Timestamp) -> Result<ScheduleDecision, BackfillRefused> {
         if ask.done_until >= ask.until {
             return Err(BackfillRefused::Backwards);
@@ -158,19 +158,19 @@ impl Schedule {
         Ok(step.finish())
     }
 
-    /// Starts no more of a backfill. What it started goes on. `None` if there is no such backfill.
+    /// Cancels a backfill: it starts nothing more, and its running targets continue. None if there is no such backfill.
     pub fn cancel_backfill(&self, id: &str, now: Timestamp) -> Option<ScheduleDecision> {
         let at = self.backfills.iter().position(|backfill| *backfill.id == *id)?;
         let mut step = ScheduleStep::new(self, now);
         step.next.backfills.remove(at);
         let series = self.backfills[at].series();
-        // What it started is still waited for where only one at a time may be at work.
+        // Where only one target may run at a time, later times still wait for the backfill's running target.
         let is_awaited = step.is_one_at_a_time();
         step.next.open.retain(|slot| is_awaited || slot.key.series != series || slot.outcome == SlotOutcome::Due);
         Some(step.finish())
     }
 
-    /// Its last turn. What waits is not started any more; what was started goes on.
+    /// The last turn of the schedule. Queued slots are not started any more; running targets continue.
     pub fn retire(&self, now: Timestamp) -> Result<ScheduleDecision, Unsettled> {
         self.settled()?;
         let mut step = ScheduleStep::new(self, now);
@@ -178,13 +178,13 @@ impl Schedule {
         Ok(step.finish())
     }
 
-    /// What is due was made of this spec and must be begun with it.
+    /// Whether nothing is due: the target of a due slot was made from this spec and must be begun with it.
     fn settled(&self) -> Result<(), Unsettled> {
         let due = self.open.iter().any(|slot| slot.outcome == SlotOutcome::Due);
         if due { Err(Unsettled) } else { Ok(()) }
     }
 
-    /// The next times of its own.
+    /// The next nominal times of the schedule.
     pub fn upcoming(&self, now: Timestamp, count: usize) -> Result<Vec<Timestamp>, String> {
         Timetable::of(&self.spec).map(|table| table.upcoming(self.done_until.max(now), count))
     }

@@ -1,4 +1,4 @@
-//! What is stored of a schedule.
+//! The stored form of a schedule.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Spec;
 use crate::ids::{ActorId, JobId, RunId, TenantId};
 use crate::time::Timestamp;
 
-/// A schedule and how far it came. Its version is the compare-and-set of every turn.
+/// A schedule and its progress. Its version is the compare-and-set of every turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     #[serde(skip, default = "nobody")]
@@ -17,55 +17,55 @@ pub struct Schedule {
     pub name: Arc<str>,
     #[serde(skip)]
     pub version: i64,
-    /// Who applied it; what it starts is theirs.
+    /// The actor who applied the schedule; its jobs and runs are submitted in their name.
     pub actor: ActorId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_type: Option<Arc<str>>,
-    /// A credential said who the actor is.
+    /// Whether a credential proved who the actor is.
     #[serde(rename = "verified", default, skip_serializing_if = "std::ops::Not::not")]
     pub actor_verified: bool,
-    /// When it must be looked at next.
+    /// When the schedule's next turn is due.
     #[serde(skip)]
     pub wakes_at: Option<Timestamp>,
-    /// Goes into the ids of what it starts, so that another schedule of the same name later starts others.
+    /// Part of the ids of everything that the schedule starts, so that a later schedule of the same name starts other jobs.
     pub birth: Arc<str>,
     /// 1, and one more with each change of the spec.
     pub revision: u32,
     pub spec: Spec,
-    /// T-2: every nominal time of its own up to here is decided, and never again. Goes back only with a new series.
+    /// T-2: every nominal time up to here is decided and never decided again. Moves back only with a new series.
     pub done_until: Timestamp,
-    /// How often it was brought back from a time that was wrong. Its own times are of another series after each.
+    /// How often the schedule was restamped after a wrong clock. Its own times belong to another series after each.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub brought_back: u32,
-    /// Missed times up to here are being made up for, however late it got.
+    /// Missed times up to here are started, however late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catching_up: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,
-    /// The latest start out of turn.
+    /// When it was last triggered by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggered_at: Option<Timestamp>,
-    /// Slots that are not done with: to be started, started and to be waited for, waiting. The earliest decided first.
+    /// Slots with something left to do: due, started and awaited, or queued. Ordered by decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Slot>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backfills: Vec<Backfill>,
 }
 
-/// The times of a span that are made up for on somebody's order.
+/// The times of a past span, to be started on an operator's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backfill {
     pub id: Arc<str>,
     /// Times up to here are decided.
     pub done_until: Timestamp,
-    /// The last moment of the span.
+    /// The last time of the span.
     pub until: Timestamp,
-    /// How many of its targets may be at work at once.
+    /// How many of its targets may run at once.
     pub concurrency: u32,
 }
 
 impl Backfill {
-    /// Of all times from one moment to another, both included.
+    /// A backfill of all times from `from` to `to`, both included.
     pub fn new(id: Arc<str>, from: Timestamp, to: Timestamp, concurrency: u32) -> Self {
         let done_until = Timestamp::from_millis(from.as_millis().saturating_sub(1));
         Self { id, done_until, until: to, concurrency }
@@ -85,7 +85,7 @@ fn nobody() -> TenantId {
     TenantId::from("")
 }
 
-/// Which times are meant: the schedule's own, or those of a backfill.
+/// Which times a slot belongs to: the schedule's own, those of a backfill, or triggers by hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Series(pub Arc<str>);
@@ -94,7 +94,7 @@ impl Series {
     const MANUAL: &str = "manual";
     const AGAIN: &str = "again:";
 
-    /// The schedule's own times, after it was brought back so often.
+    /// The schedule's own times after it was restamped this often.
     pub fn own(brought_back: u32) -> Self {
         if brought_back == 0 { Self::default() } else { Self(format!("{}{brought_back}", Self::AGAIN).into()) }
     }
@@ -103,18 +103,18 @@ impl Series {
         self.0.is_empty() || self.0.starts_with(Self::AGAIN)
     }
 
-    /// Starts out of turn.
+    /// Triggers by hand.
     pub fn manual() -> Self {
         Self(Self::MANUAL.into())
     }
 
-    /// The schedule's own times and starts out of turn wait in one line. Backfills give way to it.
+    /// Own times and triggers form one queue. Backfills yield to it.
     pub fn is_in_line(&self) -> bool {
         self.is_own() || &*self.0 == Self::MANUAL
     }
 }
 
-/// Names a slot. There is one row for each, ever.
+/// Identifies a slot. Its row is unique for ever.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SlotKey {
     /// Empty for the schedule's own times; `again:1` and so on after it was brought back.
@@ -122,15 +122,15 @@ pub struct SlotKey {
     pub nominal: Timestamp,
 }
 
-/// One nominal time, and what became of it.
+/// One nominal time, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
     pub key: SlotKey,
     pub outcome: SlotOutcome,
-    /// In words, where the outcome alone does not say it.
+    /// The reason for the outcome, where the outcome alone does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Arc<str>>,
-    /// What it starts, or started.
+    /// The job or run that the slot starts or has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
     pub decided_at: Timestamp,
@@ -139,17 +139,17 @@ pub struct Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SlotOutcome {
-    /// Decided: its target is to be started.
+    /// Decided: the target is to be started.
     Due,
-    /// Its target is there.
+    /// The target exists.
     Started,
-    /// Waits for an earlier one to end.
+    /// The slot waits for an earlier target to end.
     Queued,
-    /// An earlier one was still at work, or the queue was full.
+    /// An earlier target was still running, or the queue was full.
     Skipped,
-    /// Noticed too late.
+    /// The time was noticed later than the grace period allows.
     Missed,
-    /// What it should start was refused.
+    /// The job or run was refused.
     Refused,
 }
 

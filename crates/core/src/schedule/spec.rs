@@ -1,4 +1,4 @@
-//! What a schedule was told to do.
+//! The spec of a schedule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,47 +13,47 @@ use crate::time::Timestamp;
 
 pub const GRACE_MS_DEFAULT: u64 = 60_000;
 pub const MISFIRE_WINDOW_MS_DEFAULT: u64 = 24 * 3_600_000;
-/// Times that may wait for an earlier one. The head of a schedule holds them all.
+/// The most slots that may queue: the head of the schedule holds them all.
 pub const QUEUE_MAX: u32 = 100;
 
-/// One schedule as it was applied, with every default filled in.
+/// A schedule as applied, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Arc<str>>,
     pub rhythm: Rhythm,
     pub time_zone: Arc<str>,
-    /// The first moment at which a time may lie.
+    /// The first possible time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_at: Option<Timestamp>,
-    /// The first moment at which no time lies any more.
+    /// Times at and after this are not part of the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_at: Option<Timestamp>,
-    /// Each time starts up to so much later.
+    /// Each start is delayed by up to this much.
     pub jitter_ms: u64,
     /// A time that is noticed later than this is missed.
     pub grace_ms: u64,
     pub misfire: Misfire,
-    /// What was missed longer ago is not made up for.
+    /// Times missed longer ago than this are not started.
     pub misfire_window_ms: u64,
     pub overlap: Overlap,
-    /// How many times may wait for an earlier one.
+    /// How many slots may wait for an earlier target.
     pub queue: u32,
-    /// Whether it begins paused.
+    /// Whether the schedule begins paused.
     pub paused: bool,
     pub work: ScheduledWork,
 }
 
 impl Spec {
-    /// Whether each of its times is the other's too, and is started at the same moment.
+    /// Whether both specs have equal times, including the jitter.
     pub(super) fn means_the_times_of(&self, other: &Self) -> bool {
         let times = |spec: &Self| (spec.rhythm.clone(), spec.time_zone.clone(), spec.start_at, spec.end_at, spec.jitter_ms);
         times(self) == times(other) && self.paused == other.paused
     }
 
-    /// Names what is the same with the same name.
+    /// A hash of the content: equal specs have equal ids.
     pub fn content_id(&self) -> Arc<str> {
-        // Maps are sorted and absent fields left out: equal specs are equal texts.
+        // Maps are sorted and absent fields left out, so equal specs have equal texts.
         snapshot("schedule", &serde_json::to_string(self).unwrap_or_default())
     }
 }
@@ -80,34 +80,34 @@ macro_rules! words {
 }
 
 words!(
-    /// What becomes of times that were missed.
+    /// Which missed times are started.
     Misfire {
-        /// They are only recorded.
+        /// Missed times are only recorded.
         Skip = "skip",
-        /// The latest of them is started.
+        /// The latest missed time is started.
         #[default]
         Latest = "latest",
-        /// All of them are started, in order.
+        /// All missed times are started, in order.
         All = "all",
     }
 );
 
 words!(
-    /// What becomes of a time while what an earlier one started is still at work.
+    /// What happens to a time while the target of an earlier one is running.
     Overlap {
-        /// It starts too.
+        /// The time starts too.
         Allow = "allow",
-        /// It is not started.
+        /// The time is skipped.
         #[default]
         Skip = "skip",
-        /// It waits, if there is room in the queue. What waits already is kept.
+        /// The time queues if there is room. Slots queued before stay.
         Queue = "queue",
-        /// What is at work is stopped, and it starts as soon as that has ended.
+        /// The running target is stopped, and the time starts as soon as that has ended.
         Replace = "replace",
     }
 );
 
-/// What each time starts.
+/// The job or run that each time starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduledWork {
@@ -115,7 +115,7 @@ pub enum ScheduledWork {
     Dag(DagWork),
 }
 
-/// A job. Texts of the payload, labels, environment and concurrency key may have holes.
+/// A job. Texts of the payload, labels, environment and concurrency key may contain expressions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobWork {
     pub topic: Arc<str>,
@@ -143,11 +143,11 @@ pub struct JobWork {
     pub concurrency_key: Option<String>,
 }
 
-/// A run of a DAG. Texts of the parameters may have holes.
+/// A run of a DAG. Texts of the parameters may contain expressions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DagWork {
     pub name: Arc<str>,
-    /// The newest if absent.
+    /// The newest version if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
     #[serde(default, skip_serializing_if = "Value::is_null")]

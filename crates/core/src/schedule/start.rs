@@ -1,4 +1,4 @@
-//! What a slot starts, made of the spec and the time it is for.
+//! Makes the job or run of a slot from the spec and the slot's time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,45 +12,45 @@ use crate::ids::{JobId, RunId};
 use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::time::Timestamp;
 
-/// What is to be begun for a slot.
+/// The job or run to begin for a slot.
 #[derive(Clone, Debug)]
 pub enum Begin {
     Job(Arc<JobRequest>),
     Run(RunAsk),
-    /// It cannot be made: the slot is refused for this reason.
+    /// The target cannot be made: the slot is refused for this reason.
     Nothing(Arc<str>),
 }
 
-/// A run of a DAG. Whether there is such a DAG and its parameters fit is known only when it begins.
+/// A run of a DAG. Whether the DAG exists and takes the parameters is known only when the run begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunAsk {
     pub id: RunId,
     pub dag: Arc<str>,
-    /// The newest if absent.
+    /// The newest version if absent.
     pub version: Option<u32>,
     pub params: Value,
 }
 
 impl Schedule {
-    /// Whose everything is that it starts.
+    /// The tenant and actor of everything that the schedule starts.
     pub fn caller(&self) -> Caller {
         let caller = Caller::of_kind(self.tenant.clone(), self.actor.clone(), self.actor_type.clone());
         Caller { verified: self.actor_verified, ..caller }
     }
 
-    /// What is due and may still have to be begun. A slot that waits since before `keep` is left out: what it had started
-    /// may be forgotten already, and would be started again.
+    /// Targets of due slots that may not have been begun yet. A slot decided more than `keep` ago is left out: its target
+    /// may have ended and been deleted, and would be started again.
     pub fn unbegun(&self, now: Timestamp, keep: Duration) -> impl Iterator<Item = (&Target, Begin)> {
         let due = self.open.iter().filter(move |slot| slot.outcome == SlotOutcome::Due && !is_forgotten(slot, now, keep));
         due.filter_map(|slot| slot.target.as_ref().map(|target| (target, self.begin_target(&slot.key, target))))
     }
 
-    /// What was started and has not been seen to end.
+    /// Targets that were started and have not been seen to end.
     pub fn at_work(&self) -> impl Iterator<Item = &Target> {
         self.open.iter().filter(|slot| slot.outcome == SlotOutcome::Started).filter_map(|slot| slot.target.as_ref())
     }
 
-    /// When a slot was to start. Those of backfills are late by intent.
+    /// When a slot was due. None for other series: backfills are late by intent.
     pub fn due_at(&self, key: &SlotKey) -> Option<Timestamp> {
         if !key.series.is_own() {
             return key.series.is_in_line().then_some(key.nominal);
@@ -84,13 +84,13 @@ impl Schedule {
     }
 }
 
-/// What the holes of a spec are filled with.
+/// The variables of a spec's expressions.
 pub(super) fn scope(name: &str, spec: &Spec, key: &SlotKey) -> Result<TemplateScope, String> {
     let nominal = write_in(&spec.time_zone, key.nominal)?;
     Ok(TemplateScope::new(name, &nominal, key.nominal.as_millis(), &key.series.0))
 }
 
-/// T-4: by now nobody can tell whether it was started.
+/// T-4: the target's row may have been deleted, so whether it was started is not known any more.
 pub(super) fn is_forgotten(slot: &Slot, now: Timestamp, keep: Duration) -> bool {
     now.since(slot.decided_at) >= keep
 }
@@ -121,13 +121,13 @@ fn in_words(errors: &[crate::request::FieldError]) -> String {
     format!("its job is not valid: {}", errors.join("; "))
 }
 
-/// What a job would be, to be checked before there is one.
+/// The job that the schedule would start, for a check before any time is due.
 pub(super) fn sample(name: &str, spec: &Spec, work: &JobWork) -> Result<NewJob, String> {
     let nominal = Timetable::of(spec)?.next(Timestamp::ZERO).unwrap_or_default();
     new_job(work, &scope(name, spec, &SlotKey { series: Default::default(), nominal })?)
 }
 
-/// In the place of an id that is not known yet.
+/// Placeholder for an id that is not known yet.
 pub(super) fn some_id() -> JobId {
     JobId::from("x")
 }

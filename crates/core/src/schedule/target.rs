@@ -1,4 +1,4 @@
-//! Ids of what schedules start.
+//! Derives the ids of everything that schedules start.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use crate::ids::{JobId, RunId};
 use crate::time::Timestamp;
 
 impl Schedule {
-    /// T-3: the id follows from the schedule and the time alone, so that whoever starts it starts the same.
+    /// T-3: the id is derived from the schedule and the time alone, so that every process that starts the slot starts one
+    /// job.
     pub(super) fn target(&self, key: &SlotKey) -> Target {
         let id = self.derived(key);
         match self.spec.work {
@@ -21,7 +22,7 @@ impl Schedule {
     fn derived(&self, key: &SlotKey) -> uuid::Uuid {
         let mut digest = Sha256::new();
         for part in [self.tenant.as_str(), &self.name, &self.birth, &key.series.0] {
-            // No name holds a NUL: what is written is different for different parts.
+            // Names contain no NUL, so different parts hash differently.
             digest.update(part);
             digest.update([0]);
         }
@@ -31,7 +32,8 @@ impl Schedule {
         uuid::Builder::from_custom_bytes(bytes).into_uuid()
     }
 
-    /// How much later than its nominal time a time of its own starts: the same for the same time, and before the next.
+    /// The jitter of a nominal time: derived, so that every process computes an equal delay, and shorter than the time until
+    /// the next.
     pub(super) fn jitter(&self, key: &SlotKey, next: Option<Timestamp>) -> Duration {
         let most = next.map_or(u64::MAX, |next| next.since(key.nominal).as_millis() as u64).saturating_sub(1);
         let most = most.min(self.spec.jitter_ms);

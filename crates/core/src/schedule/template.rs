@@ -1,4 +1,4 @@
-//! Holes in the texts of what a schedule starts, filled with which time it is for.
+//! Expressions in the texts of scheduled jobs and runs, evaluated for the nominal time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use crate::config::SourcePosition;
 use crate::dag::pieces::{Piece, pieces};
 use crate::formula::{self, ExpressionFault, Regexes, Vocabulary, Wording};
 
-/// What expressions may name.
+/// The variables that expressions may use.
 pub(super) const VARIABLES: [&str; 4] = ["schedule", "nominal", "nominal_ms", "series"];
 
-/// Which time it is for.
+/// The values of the variables for one slot.
 pub(super) struct TemplateScope {
     values: [Box<dyn Val>; VARIABLES.len()],
 }
 
 impl TemplateScope {
-    /// `nominal` is the time in words.
+    /// `nominal` is the time as text.
     pub(super) fn new(schedule: &str, nominal: &str, nominal_ms: i64, series: &str) -> Self {
         let values: [Value; 4] = [schedule.into(), nominal.into(), nominal_ms.into(), series.into()];
         Self { values: values.map(formula::from_json) }
     }
 
-    /// JSON with the holes of all its texts filled. A text that is one hole and nothing else keeps the type of its value.
+    /// JSON with the expressions of all texts evaluated. A text that consists of one expression keeps the type of its value.
     pub(super) fn fill(&self, json: &Value, name: &str) -> Result<Value, String> {
         match json {
             Value::String(text) => self.fill_text(text, name),
@@ -54,7 +54,7 @@ impl TemplateScope {
         Ok(filled.into())
     }
 
-    /// Text whatever the hole gives.
+    /// Evaluates to a text, whatever the type of the value.
     pub(super) fn fill_plain(&self, text: &str, name: &str) -> Result<String, String> {
         self.fill_text(text, name).map(written)
     }
@@ -83,7 +83,7 @@ impl VariableResolver for TemplateScope {
     }
 }
 
-/// Everything that is wrong with the holes of a text, wherever they are filled.
+/// Every fault of the expressions of a text.
 pub(super) fn faults(text: &str, name: &str, at: SourcePosition, found: &mut Vec<(SourcePosition, ExpressionFault)>) {
     let Some(parts) = pieces(text) else {
         return found.push((at, ExpressionFault::new(unclosed(name))));
@@ -108,7 +108,7 @@ fn unclosed(name: &str) -> String {
     format!("a ${{ in {name} is not closed; add }}, or write $${{ where ${{ is meant as text")
 }
 
-/// A value inside of a text: texts as they are, all else as JSON.
+/// A value inside a text: texts unquoted, all other values as JSON.
 fn written(value: Value) -> String {
     match value {
         Value::String(text) => text,

@@ -1,4 +1,4 @@
-//! Model providers.
+//! Keys of model providers.
 
 use super::Probe;
 

@@ -1,15 +1,15 @@
-//! A value that is secret because of the name it is given to: `api_key = "…"`, `"password": "…"`, `--token=…`.
+//! Values that are secret by the name that they are assigned to: `api_key = "…"`, `"password": "…"`, `--token=…`.
 
 use std::ops::Range;
 
 use super::super::checks;
 
-/// How far a name goes on after its keyword, and how far back it may start.
+/// How many bytes of a name may follow or precede its keyword.
 const NAME_BYTES_MAX: usize = 24;
 const PASSWORD_BYTES_MAX: usize = 256;
 const TOKEN_BYTES_MAX: usize = 4096;
 
-/// Names that hold a keyword and mean something public. A pagination token is opaque, not secret.
+/// Names that contain a keyword and are public: a pagination token is opaque, not secret.
 const PUBLIC_BEFORE: [&[u8]; 8] = [b"page", b"next", b"continu", b"cursor", b"public", b"sync", b"max_", b"num_"];
 const PUBLIC_AFTER: [&[u8]; 16] = [
     b"_id",
@@ -30,7 +30,7 @@ const PUBLIC_AFTER: [&[u8]; 16] = [
     b"_version",
 ];
 
-/// A password: short, so it must look like one.
+/// A password. Passwords are short, so the value must look like one.
 pub(super) fn password(text: &str, at: usize) -> Option<Range<usize>> {
     let span = value_span(text, at, PASSWORD_BYTES_MAX, is_password_byte)?;
     let value = &text[span.clone()];
@@ -40,14 +40,14 @@ pub(super) fn password(text: &str, at: usize) -> Option<Range<usize>> {
     (value.len() >= 8 && used >= 3 && is_opaque(value) && !has_public_name(text.as_bytes(), at)).then_some(span)
 }
 
-/// Anything else: long and random.
+/// Any other secret: long and random.
 pub(super) fn secret(text: &str, at: usize) -> Option<Range<usize>> {
     let span = value_span(text, at, TOKEN_BYTES_MAX, is_token_byte)?;
     let value = &text[span.clone()];
     (value.len() >= 16 && checks::random(value) && is_opaque(value) && !has_public_name(text.as_bytes(), at)).then_some(span)
 }
 
-/// Not a stand-in, an id, a place or a piece of code.
+/// Whether the value is no placeholder, id, path or code.
 fn is_opaque(value: &str) -> bool {
     !(checks::is_placeholder(value) || checks::is_uuid(value) || value.contains("://") || value.starts_with('/'))
 }
@@ -61,7 +61,7 @@ fn is_password_byte(b: u8) -> bool {
         && !matches!(b, b'"' | b'\'' | b'`' | b'\\' | b',' | b';' | b'<' | b'>' | b'(' | b')' | b'[' | b']' | b'{' | b'}')
 }
 
-/// The value assigned to the name whose keyword stands at `at`.
+/// The value assigned to the name whose keyword is at `at`.
 fn value_span(text: &str, at: usize, max: usize, of_value: fn(u8) -> bool) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let start = value_start(bytes, name_end(bytes, at))?;
@@ -71,7 +71,7 @@ fn value_span(text: &str, at: usize, max: usize, of_value: fn(u8) -> bool) -> Op
     (len > 0 && ends_value(bytes.get(end))).then_some(start..end)
 }
 
-/// A value that goes on with other characters is code or prose: `token = getToken()`.
+/// Whether a value may end here. A value followed by other characters is code or prose: `token = getToken()`.
 fn ends_value(next: Option<&u8>) -> bool {
     let mark = |b: &u8| {
         b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b'\\' | b',' | b';' | b'&' | b'}' | b']' | b'<')
@@ -95,7 +95,7 @@ fn has_public_name(bytes: &[u8], at: usize) -> bool {
         || PUBLIC_AFTER.iter().any(|word| name.ends_with(word))
 }
 
-/// Past the quote, the sign of assignment and the next quote.
+/// Skips the quote, the assignment sign and the next quote.
 fn value_start(bytes: &[u8], name: usize) -> Option<usize> {
     let quote = |at: usize| at + usize::from(matches!(bytes.get(at), Some(b'"' | b'\'' | b'`')));
     let blank = |at: usize| at + bytes[at..].iter().take(4).take_while(|b| matches!(b, b' ' | b'\t')).count();

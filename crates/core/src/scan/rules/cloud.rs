@@ -1,4 +1,4 @@
-//! Clouds and the tools that drive them.
+//! Keys of clouds and of the tools that drive them.
 
 use super::super::checks;
 use super::{Probe, leads};

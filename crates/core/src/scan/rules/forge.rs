@@ -1,4 +1,4 @@
-//! Code hosts, package registries and builders.
+//! Keys of code hosts, package registries and build services.
 
 use super::super::checks;
 use super::Probe;

@@ -1,4 +1,4 @@
-//! Secrets that are known by their form or their name, whoever issued them.
+//! Secrets that are recognised by form or name, by whatever service they were issued.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ pub(super) static PROBES: [Probe; 6] = [
     .loose(),
 ];
 
-/// Links are common and passwords in them are not: most are dismissed here, without a regex.
+/// Links are common and passwords in them are not: most links are rejected here, before a regex runs.
 fn before_password(text: &[u8], at: usize) -> Option<usize> {
     const AUTHORITY_BYTES_MAX: usize = 200;
     let authority = text[at + "://".len()..].iter().take(AUTHORITY_BYTES_MAX);
@@ -61,10 +61,10 @@ fn is_password(value: &str) -> bool {
     !checks::is_placeholder(value)
 }
 
-/// Private keys longer than this are not written as text.
+/// A longer match is no private key.
 const KEY_BYTES_MAX: usize = 16 << 10;
 
-/// From the header to the footer, or, where the footer is missing, to where the key's text ends.
+/// From the header to the footer, or to where the key's text ends if the footer is missing.
 fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
     let body = at + header_len(&text[at..])?;
     let reach = text.floor_char_boundary((body + KEY_BYTES_MAX).min(text.len()));
@@ -90,7 +90,7 @@ fn footer_end(window: &str) -> Option<usize> {
     Some(label + window[label..].find("-----")? + "-----".len())
 }
 
-/// Base64, line ends, and line ends as JSON writes them.
+/// Base64, line ends, and line ends escaped by JSON.
 fn is_key_text(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\n' | b'\r' | b'\\')
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::checks;
 
-/// Country and length, by country, as registered.
+/// Length by country, as registered.
 const LENGTHS: [(&[u8; 2], usize); 79] = [
     (b"AD", 24),
     (b"AE", 23),
@@ -102,7 +102,7 @@ fn at(bytes: &[u8], start: usize, end: usize) -> Option<Range<usize>> {
     (!checks::is_word(bytes.get(span.end)) && checks::mod_97(&account)).then_some(span)
 }
 
-/// So many letters and digits, with single spaces at most between groups of four.
+/// `length` letters and digits, with at most single spaces between groups of four.
 fn take(bytes: &[u8], start: usize, length: usize) -> Option<(Vec<u8>, Range<usize>)> {
     let mut account = Vec::with_capacity(length);
     for (i, &b) in bytes[start..].iter().enumerate() {

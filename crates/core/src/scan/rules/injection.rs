@@ -1,4 +1,4 @@
-//! Phrases of attacks: on shells, on databases, on models.
+//! Phrases of attacks on shells, databases and models.
 
 use super::{Probe, leads};
 
@@ -84,7 +84,7 @@ pub(super) static PROBES: [Probe; 18] = [
     .lead(leads::anywhere),
 ];
 
-/// A download whose line goes on into a shell. Decided by hand: a text full of downloads must not start a regex at each.
+/// A download piped into a shell. Checked by hand, because a text full of downloads must not start a regex at each.
 fn before_pipe(text: &[u8], at: usize) -> Option<usize> {
     const REACH: usize = 300;
     const SHELLS: [&[u8]; 6] = [b"sh", b"bash", b"zsh", b"ksh", b"dash", b"sudo "];
@@ -100,7 +100,7 @@ fn after_separator(text: &[u8], at: usize) -> Option<usize> {
     matches!(last, b';' | b'|' | b'&' | b'`' | b'(').then_some(at)
 }
 
-/// A statement that follows one which was cut short.
+/// A statement after a quote and a semicolon that cut the previous one short.
 fn after_quote_and_semicolon(text: &[u8], at: usize) -> Option<usize> {
     const REACH: usize = 8;
     let semicolon = text[..at].iter().rev().take(REACH).position(|b| *b != b' ')?;
@@ -108,7 +108,7 @@ fn after_quote_and_semicolon(text: &[u8], at: usize) -> Option<usize> {
     (text[end] == b';').then(|| leads::after_quote(text, end)).flatten().map(|_| at)
 }
 
-/// A call that no query writes by itself: it stands after a quote, or after the word that a quote broke out with.
+/// A call that no query contains by itself: it follows a quote, or the keyword by which an attack left a quoted value.
 fn after_break_out(text: &[u8], at: usize) -> Option<usize> {
     const REACH: usize = 24;
     let window = &text[at.saturating_sub(REACH)..at];

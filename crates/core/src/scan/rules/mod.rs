@@ -19,32 +19,32 @@ pub(super) use numbers::{NUMBERS, Numbers, spans as number_spans};
 use super::checks;
 use super::finding::FindingKind;
 
-/// One way to recognise what a rule looks for. A rule has as many probes as its thing has forms.
+/// One way to recognise the subject of a rule. A rule has a probe for each form of its subject.
 pub(super) struct Probe {
     pub(super) rule: &'static str,
     pub(super) kind: FindingKind,
-    /// Where one of these stands, in upper or lower case, the probe looks. ASCII only.
+    /// The probe runs where one of these occurs, in upper or lower case. ASCII only.
     pub(super) keywords: &'static [&'static str],
-    /// From the place of the keyword to the start of the match, if what lies before allows one.
+    /// From the position of the keyword to the start of the match; None if the preceding bytes rule a match out.
     pub(super) lead: fn(&[u8], usize) -> Option<usize>,
     pub(super) find: Find,
     /// The match must not be the head of a longer word.
     pub(super) closed: bool,
-    /// The last word about the matched text.
+    /// The final check of the matched text.
     pub(super) check: fn(&str) -> bool,
-    /// Goes by the name of a value more than by its form.
+    /// The rule relies on the name of a value more than on its form.
     pub(super) loose: bool,
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum Find {
-    /// Tried at the lead's place only. Its first group, if it has one, is the finding. Every repetition is bounded.
+    /// Tried only where the lead points. The first group, if there is one, is the finding. Every repetition is bounded.
     Regex(&'static str),
-    /// A phrase in upper or lower case. A space in it stands for any white space.
+    /// A phrase in upper or lower case. A space in it matches any white space.
     Phrase(&'static str),
     /// A value assigned to a name; the value is the finding.
     Named { name: &'static str, value: &'static str },
-    /// Gets the text and the place of the keyword.
+    /// A function of the text and the position of the keyword.
     Code(fn(&str, usize) -> Option<Range<usize>>),
 }
 
@@ -75,12 +75,12 @@ impl Probe {
         }
     }
 
-    /// A value without a mark of its own, known by the name before it.
+    /// A value without a form of its own, recognised by the name before it.
     const fn named(rule: &'static str, keywords: &'static [&'static str], name: &'static str, value: &'static str) -> Self {
         Self { lead: leads::anywhere, find: Find::Named { name, value }, ..Self::token(rule, keywords, "") }
     }
 
-    /// Something that a function recognises.
+    /// A subject that a function recognises.
     const fn code(
         rule: &'static str,
         kind: FindingKind,
@@ -98,7 +98,7 @@ impl Probe {
         Self { check, ..self }
     }
 
-    /// May be followed by anything: its length is not fixed, and what follows is taken as far as it goes.
+    /// Any byte may follow: the length is not fixed, and the match extends as far as it can.
     const fn open(self) -> Self {
         Self { closed: false, ..self }
     }

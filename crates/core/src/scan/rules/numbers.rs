@@ -1,21 +1,21 @@
 //! Numbers without a keyword: cards, bank accounts, social security numbers.
 //!
-//! Each is a run of at least so many bytes of a small alphabet. Probing one byte in every so many finds all such runs and
-//! skips nearly everything else.
+//! Each is a run of at least `shortest` bytes of a small alphabet. Probing one byte in every `shortest` finds all such runs
+//! and skips nearly everything else.
 
 use std::ops::Range;
 
 use super::super::checks;
 use super::iban;
 
-/// A rule over runs of bytes.
+/// A rule that searches runs of bytes.
 pub(in super::super) struct Numbers {
     pub(in super::super) rule: &'static str,
-    /// Bytes that a run is made of.
+    /// The bytes that a run consists of.
     alphabet: &'static Alphabet,
-    /// The shortest match. A longer stride than this would step over it.
+    /// The length of the shortest match, which is the stride: a longer stride would step over it.
     shortest: usize,
-    /// The next match that starts at or after a place of the run.
+    /// The next match that starts at or after a position of the run.
     next: fn(&[u8], Range<usize>) -> Option<Range<usize>>,
 }
 
@@ -58,7 +58,7 @@ pub(in super::super) fn spans(numbers: &'static Numbers, text: &str) -> impl Ite
     })
 }
 
-/// The next run of the alphabet that is long enough, from a place that is in none.
+/// The next run of the alphabet that is long enough, from a position outside of any run.
 fn next_run(numbers: &Numbers, bytes: &[u8], from: usize) -> Option<Range<usize>> {
     let outside = |b: &u8| !numbers.alphabet[usize::from(*b)];
     let mut floor = from;
@@ -80,7 +80,7 @@ fn next_run(numbers: &Numbers, bytes: &[u8], from: usize) -> Option<Range<usize>
     None
 }
 
-/// Groups of digits in one stretch of a run, at most five of them, all parted by the same single byte.
+/// Groups of digits in one stretch of a run, at most five, all separated by the same single byte.
 fn groups(bytes: &[u8], start: usize, end: usize) -> (Vec<Range<usize>>, Option<u8>) {
     const GROUPS_MAX: usize = 5;
     let mut groups = Vec::new();
@@ -105,7 +105,7 @@ fn groups(bytes: &[u8], start: usize, end: usize) -> (Vec<Range<usize>>, Option<
     (groups, parting)
 }
 
-/// Starts of digit groups at or after the start of a run.
+/// The starts of digit groups in a run.
 fn starts<'a>(bytes: &'a [u8], run: &Range<usize>) -> impl Iterator<Item = usize> + 'a {
     let digit = |at: usize| bytes[at].is_ascii_digit();
     run.clone().filter(move |&at| digit(at) && (at == 0 || !digit(at - 1)))
@@ -131,7 +131,8 @@ fn card_at(bytes: &[u8], start: usize, end: usize) -> Option<Range<usize>> {
     (alone && is_issued(&digits) && checks::luhn(&digits)).then_some(span)
 }
 
-/// No word, decimal point or further group touches the span: then it is part of something longer, an id or a fraction.
+/// Whether no word, decimal point or further group touches the span. Otherwise it is part of something longer, such as an id
+/// or a fraction.
 fn stands_alone(bytes: &[u8], span: &Range<usize>, parting: Option<u8>) -> bool {
     let carries_on = |b: Option<&u8>| checks::is_word(b) || b.is_some_and(|b| Some(*b) == parting);
     let previous = span.start.checked_sub(1).map(|at| &bytes[at]);
@@ -139,8 +140,8 @@ fn stands_alone(bytes: &[u8], span: &Range<usize>, parting: Option<u8>) -> bool 
     !(carries_on(previous) || previous == Some(&b'.') || carries_on(bytes.get(span.end)) || fraction)
 }
 
-/// Whether an issuer gives out numbers with this beginning and length. The rare 19 digits count only in groups: as plain
-/// digits they are ids far more often.
+/// Whether an issuer uses numbers with this beginning and length. The rare 19 digits count only in groups: as plain digits
+/// they are far more often ids.
 fn is_issued(digits: &[u8]) -> bool {
     let head = digits[..4].iter().fold(0_u32, |n, d| n * 10 + u32::from(d - b'0'));
     let long = matches!(head, 4000..=4999 | 6011 | 6440..=6599 | 6200..=6299);

@@ -1,4 +1,4 @@
-//! Personal data that has a sign of its own to look for.
+//! Personal data that contains a characteristic sign.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ fn is_local(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'%' | b'+' | b'-')
 }
 
-/// What stands between `://` and `@` is a user and a password; a path or a package (`/scope@1.2`) is no mailbox either.
+/// Between `://` and `@` is a user and a password; a path or a package (`/scope@1.2`) is no mailbox either.
 fn in_url(bytes: &[u8], start: usize) -> bool {
     const USER_BYTES_MAX: usize = 64;
     match leads::before(bytes, start) {
@@ -41,7 +41,7 @@ fn in_url(bytes: &[u8], start: usize) -> bool {
     }
 }
 
-/// Labels joined by dots, the last one of letters.
+/// The end of a domain: labels joined by dots, the last one of letters.
 fn domain_end(bytes: &[u8], from: usize) -> Option<usize> {
     let in_domain = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-');
     let len = bytes[from..].iter().take(DOMAIN_BYTES_MAX).take_while(in_domain).count();
@@ -59,11 +59,11 @@ fn domain_end(bytes: &[u8], from: usize) -> Option<usize> {
     fine.then_some(from + trimmed)
 }
 
-/// Images and modules are often called `name@2x.png`, and none of these is a top-level domain.
+/// Images and modules are often called `name@2x.png`, and none of these endings is a top-level domain.
 const FILE_ENDINGS: [&[u8]; 12] =
     [b"png", b"jpg", b"jpeg", b"gif", b"svg", b"webp", b"js", b"ts", b"css", b"json", b"service", b"local"];
 
-/// International form: `+`, country code, 8 to 15 digits in all, in groups.
+/// A phone number in international form: `+`, country code, 8 to 15 digits in all, in groups.
 fn phone(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     if leads::before(bytes, at).is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=' | b'.' | b'_')) {

@@ -1,4 +1,4 @@
-//! Services with an API and a token for it.
+//! Keys of hosted services.
 
 use super::super::checks;
 use super::{Probe, leads};

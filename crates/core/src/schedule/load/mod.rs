@@ -1,4 +1,4 @@
-//! From the text of a file to schedules, or to everything that is wrong with them.
+//! Loads schedules from the text of a file, or reports every error in it.
 
 mod when;
 mod work;
@@ -13,14 +13,14 @@ use crate::config::yaml::{self, YamlEntry, YamlNode};
 use crate::config::{ConfigError, ConfigReport};
 use crate::limits::SPAN_MS_MAX;
 
-/// The only version of the language so far.
+/// The only version of the schedule language so far.
 const VERSION: u64 = 1;
-/// Room for the most schedules there may be, at some hundred bytes each.
+/// Room for the largest number of schedules at some hundred bytes each.
 pub(super) const TEXT_BYTES_MAX: usize = 8 << 20;
-/// Who jitters more wants another rhythm.
+/// A longer jitter is a typing error: the schedule should have another rhythm.
 pub(super) const JITTER_MS_MAX: u64 = 24 * 3_600_000;
 
-/// Reads a file of schedules. `file` is the name that errors show.
+/// Reads a file of schedules. `file` is its name in error messages.
 pub fn load(file: &str, text: &str) -> Result<Vec<(Arc<str>, Spec)>, Vec<ConfigError>> {
     let mut report = ConfigReport::new(file);
     let root = yaml::parse_within(TEXT_BYTES_MAX, text, &mut report);
@@ -105,7 +105,7 @@ fn read_overlap(fields: Fields<'_>, report: &mut ConfigReport) -> (Option<Overla
     (overlap, queue)
 }
 
-/// A schedule that never comes to anything is a mistake.
+/// Refuses a schedule that never comes due.
 fn check_times(spec: &Spec, fields: Fields<'_>, report: &mut ConfigReport) {
     let at = |key: &str| fields.place(key).unwrap_or(fields.at);
     if let (Some(start), Some(end)) = (spec.start_at, spec.end_at)
@@ -114,7 +114,7 @@ fn check_times(spec: &Spec, fields: Fields<'_>, report: &mut ConfigReport) {
         return report.refuse(at("end_at"), "end_at must be after start_at");
     }
     match Timetable::of(spec) {
-        // The zone and the cron were read already.
+        // An invalid time zone or cron expression has its own error already.
         Err(_) => {}
         Ok(table) if table.next(crate::time::Timestamp::from_millis(i64::from(i32::MIN) * 1000)).is_none() => {
             report.refuse(at("end_at"), "no time of the schedule lies before end_at; move it or remove it");

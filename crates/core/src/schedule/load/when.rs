@@ -1,4 +1,4 @@
-//! When a schedule comes due.
+//! Reads when a schedule comes due.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::limits::SPAN_MS_MAX;
 use crate::policy::rfc3339;
 use crate::time::Timestamp;
 
-/// More often is a stream, not a schedule.
+/// The shortest interval: more frequent work is a stream, not a schedule.
 pub(in crate::schedule) const EVERY_MS_MIN: u64 = 1_000;
 
 pub(super) struct ScheduleTiming {

@@ -1,4 +1,4 @@
-//! What a schedule starts.
+//! Reads the job or run that a schedule starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::lane::Priority;
 use crate::limits::{ATTEMPTS_MAX, SPAN_MS_MAX};
 use crate::request::{Caller, JobRequest};
 
-/// What is wrong with expressions, with where they stand.
+/// Faults of expressions, with their positions.
 pub(super) type WorkFaults = Vec<(SourcePosition, ExpressionFault)>;
 
 pub(super) fn read(fields: Fields<'_>, report: &mut ConfigReport) -> (Option<ScheduledWork>, WorkFaults) {
@@ -35,7 +35,7 @@ pub(super) fn read(fields: Fields<'_>, report: &mut ConfigReport) -> (Option<Sch
     (work, found)
 }
 
-/// Tells what is wrong with the expressions; if nothing is, holds a job against the rules for every job.
+/// Reports the faults of expressions. If there are none, checks the job by the rules for every job.
 pub(super) fn check(name: &str, spec: &Spec, found: WorkFaults, fields: Fields<'_>, report: &mut ConfigReport) {
     if !found.is_empty() {
         return found.into_iter().for_each(|(at, fault)| fault.tell(at, report));
@@ -107,7 +107,7 @@ fn names(node: &YamlNode, key: &str, report: &mut ConfigReport) -> BTreeSet<Stri
     texts.into_iter().map(|(text, _)| text.to_owned()).collect()
 }
 
-/// A text that may have holes.
+/// Reads a text that may contain expressions.
 fn holed(node: &YamlNode, name: &str, found: &mut WorkFaults, report: &mut ConfigReport) -> Option<String> {
     let text = read::text(node, name, report)?;
     template::faults(text, name, node.at, found);
@@ -123,7 +123,7 @@ fn texts(node: &YamlNode, key: &str, found: &mut WorkFaults, report: &mut Config
     entries.iter().filter_map(&mut read).collect()
 }
 
-/// JSON whose texts may have holes.
+/// Reads JSON whose texts may contain expressions.
 fn json(node: &YamlNode, name: &str, found: &mut WorkFaults, report: &mut ConfigReport) -> Value {
     yaml::check_numbers(node, name, report);
     check_holes(node, name, found);

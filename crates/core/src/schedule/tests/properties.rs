@@ -100,7 +100,7 @@ fn played(plan: &Plan, ops: &[Op]) -> World {
             Op::Backfill(minutes) => world.backfill(world.now - DAY, *minutes),
         }
     }
-    // The clock is right again, everything ends, and whoever waits has its turn: nothing is left open.
+    // The clock is right again, everything ends, and every queued slot starts: no slot stays open.
     world.now = world.now.max(latest);
     for round in 0..5_000 {
         if round >= 20 && world.head.backfills.is_empty() {

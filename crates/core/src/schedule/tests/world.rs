@@ -1,4 +1,4 @@
-//! A store, things that are started, and a clock, for schedules that are turned by somebody who crashes.
+//! A store, things that are started, and a clock, for schedules whose turns are interrupted by crashes.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl World {
         let mut news = ScheduleNews { now, keep: KEEP, ..ScheduleNews::default() };
         let due: Vec<Target> = self.head.unbegun(now, KEEP).map(|(target, _)| target.clone()).collect();
         for target in due {
-            // Whoever comes second finds it there.
+            // A process that begins it a second time finds it.
             self.targets.entry(target.clone()).or_insert(false);
             news.begun.insert(target, Ok(()));
         }

@@ -1,11 +1,10 @@
-//! Cron expressions on a zone's clock.
+//! Cron expressions on the clock of a time zone.
 //!
-//! The parser and the calendar are a library's; what happens when clocks are set is decided here:
-//! - An expression that names certain hours means times of the day, each once. One that a clock set forward leaps over
-//!   is kept at the first moment after the leap; several of them are one. One that a clock set back shows twice is kept
-//!   the first time.
-//! - An expression that means every hour goes on through both: it is kept whenever the clock shows such a time, be it for
-//!   the second time, and not at times that the clock does not show.
+//! A library parses expressions and knows the calendar; this module decides what happens at clock changes:
+//! - An expression with certain hours means times of the day, each once. A time that a clock change skips comes at the first
+//!   moment after the gap, once for all skipped times; a time that occurs twice comes at its first occurrence.
+//! - An expression with every hour follows the clock: it comes whenever the clock shows a matching time, also for the second
+//!   time, and not at skipped times.
 
 use std::borrow::Cow;
 
@@ -16,7 +15,7 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 /// A span at the end of the library's calendar in which every day of the year falls on every day of the week.
 const LAST_YEARS: DateTime = DateTime::constant(4956, 1, 1, 0, 0, 0, 0);
-/// Clocks are set twice a year, and the rarest day of a calendar comes within 40 years.
+/// Clocks change twice a year, and the rarest calendar day comes within 40 years.
 const CHANGES_MAX: usize = 200;
 const NICKNAMES: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
@@ -27,7 +26,7 @@ pub(super) struct CronTimes {
     every_hour: bool,
 }
 
-/// The parser has no `@midnight`, and counts Sunday as 7 only by itself: not in `7L`, the last one of a month, nor in `7#2`.
+/// The parser lacks `@midnight`, and accepts Sunday as 7 only alone: not in `7L`, the last one of a month, nor in `7#2`.
 fn known_to_the_parser(text: &str) -> Cow<'_, str> {
     if text.trim().eq_ignore_ascii_case("@midnight") {
         return Cow::Borrowed("@daily");
@@ -65,12 +64,12 @@ impl CronTimes {
         if self.every_hour { self.next_shown(after) } else { self.next_of_day(after) }
     }
 
-    /// The first matching time of an even clock.
+    /// The first matching time on a clock without changes.
     fn shown_from(&self, from: DateTime, inclusive: bool) -> Option<DateTime> {
         self.cron.find_next_occurrence(&from, inclusive).ok()
     }
 
-    /// Later times of the day are never kept before earlier ones, so the first that is kept after the moment is the one.
+    /// A later time of the day never comes before an earlier one, so the first that comes after the moment is the next.
     fn next_of_day(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let mut shown = self.shown_from(self.zone.to_datetime(after), true)?;
         loop {
@@ -82,18 +81,18 @@ impl CronTimes {
         }
     }
 
-    /// When a time of the day is kept.
+    /// The moment at which a time of the day comes.
     fn kept_at(&self, shown: DateTime) -> Option<jiff::Timestamp> {
         let at = |offset: Offset| offset.to_timestamp(shown).ok();
         match self.zone.to_ambiguous_timestamp(shown).offset() {
             AmbiguousOffset::Unambiguous { offset } => at(offset),
             AmbiguousOffset::Fold { before, .. } => at(before),
-            // By the clock that was in force after the leap, the time lies before it.
+            // By the offset after the gap, the skipped time lies before the gap's end.
             AmbiguousOffset::Gap { after, .. } => self.zone.following(at(after)?).next().map(|leap| leap.timestamp()),
         }
     }
 
-    /// Goes from one setting of the clock to the next.
+    /// Searches from one clock change to the next.
     fn next_shown(&self, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let (mut from, mut inclusive) = (after, false);
         for _ in 0..CHANGES_MAX {

@@ -15,29 +15,29 @@ use crate::time::Timestamp;
 
 pub(crate) use self::zone::UTC;
 
-/// So many times are counted one by one; of more it is only said that they are more.
+/// Times are counted one by one up to this number; beyond it the count is only "more".
 const COUNTED_MAX: usize = 10_000;
-/// How far to look back for the latest time, one after the other.
+/// Spans to look back for the latest time, tried one after the other.
 const LOOKS_BACK_MS: [i64; 6] =
     [60_000, 3_600_000, 24 * 3_600_000, 32 * 24 * 3_600_000, 400 * 24 * 3_600_000, 41 * 366 * 24 * 3_600_000];
 
-/// When something is to start.
+/// When a schedule comes due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rhythm {
     Cron(Arc<str>),
-    /// Milliseconds from one time to the next, counted from `start_at` or else from the Unix epoch.
+    /// The interval in milliseconds, counted from `start_at` or else from the Unix epoch.
     EveryMs(u64),
 }
 
-/// Every nominal time there is, as far as it has to be worked out.
+/// The nominal times of a schedule, computed on demand.
 #[derive(Debug)]
 pub struct Timetable {
     times: Times,
     zone: TimeZone,
-    /// No time before it.
+    /// The first possible time.
     start_at: Option<Timestamp>,
-    /// No time from it on.
+    /// Times at and after this are not part of the timetable.
     end_at: Option<Timestamp>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn write_in(zone: &str, at: Timestamp) -> Result<String, String> {
     zone::find(zone).map(|zone| zone::write(&zone, at))
 }
 
-/// How many times there are in a span.
+/// How many times lie in a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     Exactly(u64),
@@ -69,7 +69,7 @@ impl fmt::Display for Count {
 }
 
 impl Timetable {
-    /// What there is to say against it is in words.
+    /// An error text says what is wrong with the rhythm or the zone.
     pub fn new(rhythm: &Rhythm, zone: &str) -> Result<Self, String> {
         let zone = zone::find(zone)?;
         let times = match rhythm {
@@ -79,7 +79,7 @@ impl Timetable {
         Ok(Self { times, zone, start_at: None, end_at: None })
     }
 
-    /// Of a schedule. It was checked when it was loaded.
+    /// The timetable of a spec, which was checked when it was loaded.
     pub(super) fn of(spec: &Spec) -> Result<Self, String> {
         let mut table = Self::new(&spec.rhythm, &spec.time_zone)?;
         if let (Times::Every { anchor, .. }, Some(start)) = (&mut table.times, spec.start_at) {
@@ -88,7 +88,7 @@ impl Timetable {
         Ok(Self { start_at: spec.start_at, end_at: spec.end_at, ..table })
     }
 
-    /// The same times with neither a first nor a last one.
+    /// The timetable without `start_at` and `end_at`.
     pub(super) fn unbounded(mut self) -> Self {
         (self.start_at, self.end_at) = (None, None);
         self
@@ -116,14 +116,14 @@ impl Timetable {
         std::iter::successors(self.next(after), |time| self.next(*time)).take(count).collect()
     }
 
-    /// The last time that is after one moment and not after another.
+    /// The last time after `after` and up to `until`.
     pub fn latest(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
         let from = |back: i64| Timestamp::from_millis(until.as_millis().saturating_sub(back)).max(after);
         let near = LOOKS_BACK_MS.into_iter().map(from).find(|from| self.within(*from, until).next().is_some())?;
         self.within(near, until).last()
     }
 
-    /// How many times are after one moment and not after another.
+    /// How many times lie after `after` and up to `until`.
     pub fn count(&self, after: Timestamp, until: Timestamp) -> Count {
         self.count_up_to(COUNTED_MAX, after, until)
     }

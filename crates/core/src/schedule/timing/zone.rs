@@ -1,4 +1,4 @@
-//! Time zones by name, out of a database that is linked in: every installation means the same by a name, and nothing is
+//! Time zones by name, from a database that is compiled in: a name means the same zone in every installation, and nothing is
 //! read at run time.
 
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// The zone of schedules that name none.
+/// The zone of schedules without one.
 pub(crate) const UTC: &str = "UTC";
 
 pub(super) fn find(name: &str) -> Result<TimeZone, String> {
@@ -22,7 +22,7 @@ pub(super) fn find(name: &str) -> Result<TimeZone, String> {
     })
 }
 
-/// As RFC 3339 with the zone's offset of that time. What no calendar reaches is shown as milliseconds.
+/// RFC 3339 with the zone's offset at that time. Times beyond the calendar are shown as milliseconds.
 pub(super) fn write(zone: &TimeZone, at: Timestamp) -> String {
     let Ok(instant) = jiff::Timestamp::from_millisecond(at.as_millis()) else { return at.to_string() };
     let offset = zone.to_offset(instant);

@@ -1,12 +1,12 @@
-//! Backfills: times of a span in the past, a few at a time.
+//! Backfills: starts times of a past span, a few at a time.
 
 use super::super::{Backfill, Slot, SlotKey, SlotOutcome, Timetable};
 use super::ScheduleStep;
 use crate::time::Timestamp;
 
 impl ScheduleStep {
-    /// T-6: starts as many as may be at work at once, each time once, and forgets a backfill that is done. T-5: under an
-    /// overlap that lets one at a time work, that is one, and none while anything else of the schedule is at work or waits.
+    /// T-6: starts as many as may run at once, each time once, and removes a finished backfill. T-5: unless the overlap
+    /// policy is `allow`, only one target runs at a time, and none while any other slot of the schedule is open.
     pub(super) fn backfill(&mut self) {
         if self.next.backfills.is_empty() {
             return;
@@ -41,7 +41,7 @@ impl ScheduleStep {
         self.next.open.iter().filter(move |slot| slot.key.series == series)
     }
 
-    /// At once if there is room that this turn could not use up, else when something may have ended.
+    /// Now if there is room that this turn could not use, else when a target may have ended.
     pub(super) fn backfills_wake_at(&self) -> Option<Timestamp> {
         let wakes = |backfill: &Backfill| {
             let all = left_of(&self.next, backfill).is_none();

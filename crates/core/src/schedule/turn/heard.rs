@@ -1,4 +1,4 @@
-//! What became of what the schedule started.
+//! Records what happened to the targets of open slots.
 
 use super::super::start::is_forgotten;
 use super::super::{Slot, SlotOutcome};
@@ -15,7 +15,7 @@ impl ScheduleStep {
         }
     }
 
-    /// The slot if it is still open.
+    /// Records the outcome of a due slot; returns the slot if it is still open.
     fn hear_due(&mut self, slot: Slot, news: &ScheduleNews) -> Option<Slot> {
         let told = slot.target.as_ref().and_then(|target| news.begun.get(target));
         let (outcome, reason) = match told {
@@ -31,7 +31,7 @@ impl ScheduleStep {
         (outcome == SlotOutcome::Started).then_some(slot)
     }
 
-    /// What was started is waited for only if another time may have to wait for it.
+    /// A started target is awaited only if another slot may have to wait for its end.
     fn is_awaited(&self, slot: &Slot, news: &ScheduleNews) -> bool {
         if slot.outcome != SlotOutcome::Started {
             return true;

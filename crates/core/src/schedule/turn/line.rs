@@ -1,12 +1,12 @@
-//! The schedule's own times and starts out of turn wait for each other as the overlap says. Unless it allows any number at
-//! once, they and all backfills together have one at work: backfills give way.
+//! The queue of a schedule: own times and triggers wait for each other as the overlap policy says. Unless it is `allow`,
+//! only one target of the schedule and all its backfills runs at a time, and backfills yield.
 
 use super::super::{Overlap, Slot, SlotOutcome};
 use super::ScheduleStep;
 use crate::time::Timestamp;
 
 impl ScheduleStep {
-    /// T-5: what becomes of a time, given what is before it.
+    /// T-5: the outcome of a time, given the slots before it.
     pub(in crate::schedule) fn place_in_line(&mut self, time: Timestamp) -> (SlotOutcome, Option<String>) {
         let Some(ahead) = self.line().next() else { return self.place_after_backfills() };
         let (is_waiting, ahead) = (ahead.outcome == SlotOutcome::Queued, ahead.key.nominal);
@@ -33,8 +33,8 @@ impl ScheduleStep {
         }
     }
 
-    /// A backfill neither costs the schedule one of its own times nor is cancelled for one: the time waits for what the
-    /// backfill has at work, and goes before the rest of it.
+    /// A backfill neither costs the schedule one of its own times nor is stopped for one: the time waits for the backfill's
+    /// running target and then comes before the rest of the backfill.
     fn place_after_backfills(&self) -> (SlotOutcome, Option<String>) {
         match self.next.open.first().filter(|_| self.is_one_at_a_time()) {
             None => (SlotOutcome::Due, None),
@@ -49,7 +49,7 @@ impl ScheduleStep {
         self.next.spec.overlap != Overlap::Allow
     }
 
-    /// Those that wait start in order, as soon as there is nothing before them.
+    /// Starts queued slots in order, as soon as no slot before them is open.
     pub(super) fn promote(&mut self) {
         while let Some(at) = self.next.open.iter().position(|slot| slot.outcome == SlotOutcome::Queued) {
             let busy = self.next.open.iter().any(|slot| slot.outcome != SlotOutcome::Queued);
@@ -64,7 +64,7 @@ impl ScheduleStep {
         }
     }
 
-    /// Said at every turn until it has ended: whoever was to stop it may have crashed.
+    /// Repeated at every turn until the target has ended: the process that was to stop it may have crashed.
     pub(super) fn stop_replaced(&mut self) {
         if self.next.spec.overlap != Overlap::Replace || self.queued().next().is_none() {
             return;

@@ -1,11 +1,11 @@
-//! Times that are given up: one slot for all of a span, however many they are.
+//! Lapsed times: one slot for all times of a span, however many they are.
 
 use super::super::SlotOutcome;
 use super::ScheduleStep;
 use crate::config::read::write_span;
 use crate::time::Timestamp;
 
-/// Why times are given up.
+/// Why times lapse.
 #[derive(Clone, Copy)]
 pub(in crate::schedule) enum GivenUp {
     Missed,
@@ -14,7 +14,7 @@ pub(in crate::schedule) enum GivenUp {
 }
 
 impl ScheduleStep {
-    /// Gives up the undecided times up to `last`, which is one of them.
+    /// Lapses the undecided times up to `last`, which is one of them.
     pub(in crate::schedule) fn lapse(&mut self, last: Timestamp, why: GivenUp) {
         let Some(table) = &self.table else { return };
         let first = table.next(self.next.done_until).unwrap_or(last);
@@ -37,7 +37,7 @@ impl ScheduleStep {
         self.next.done_until = self.next.done_until.max(last);
     }
 
-    /// Gives up all undecided times up to now.
+    /// Lapses all undecided times up to now.
     pub(in crate::schedule) fn lapse_until_now(&mut self, why: GivenUp) {
         let latest = self.table.as_ref().and_then(|table| table.latest(self.next.done_until, self.now));
         if let Some(latest) = latest {

@@ -1,4 +1,4 @@
-//! One turn of a schedule: what became of what it started, what is due, what is to be stopped.
+//! One turn of a schedule: records what happened to its targets, decides due times, and names targets to stop.
 
 mod backfill;
 mod heard;
@@ -15,39 +15,39 @@ use crate::time::Timestamp;
 
 pub(super) use missed::GivenUp;
 
-/// Slots that one turn may decide: bounds its commit. There is another turn at once if that was not all.
+/// The most slots that one turn decides, which bounds its commit. If more are due, the next turn follows at once.
 pub(super) const FRESH_MAX: usize = 100;
-/// Slots that may be due and not begun. They are begun between two turns, so that there are no more.
+/// The most slots that may be due and not begun. Targets are begun between two turns, so this bounds that work.
 const DUE_MAX: usize = 100;
-/// How soon to look again whether something has ended that another waits for: soon at first, less often the longer it takes.
+/// How long to wait before checking again whether an awaited target has ended: briefly at first, longer the longer it takes.
 const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN_MAX: Duration = Duration::from_secs(15);
 
-/// What is known at a turn besides the schedule itself.
+/// What the caller of a turn has found out about the schedule's targets.
 #[derive(Clone, Debug, Default)]
 pub struct ScheduleNews {
     pub now: Timestamp,
-    /// Targets that are there, and those that were refused with the reason.
+    /// Targets that exist, and those that were refused with the reason.
     pub begun: BTreeMap<Target, Result<(), Arc<str>>>,
-    /// Targets that have ended, and those that were there and are forgotten.
+    /// Targets that have ended, including those that were deleted since.
     pub ended: BTreeSet<Target>,
-    /// How long targets are remembered after their end.
+    /// How long a target's row is kept after its end.
     pub keep: Duration,
 }
 
-/// What a turn decided, to be committed as one.
+/// The decision of a turn, to be committed as one.
 #[derive(Clone, Debug)]
 pub struct ScheduleDecision {
-    /// With the next version.
+    /// The schedule with its next version.
     pub schedule: Schedule,
     pub fresh: Vec<Slot>,
     pub changed: Vec<Slot>,
-    /// What is to be stopped once the turn is committed. It is said again until it has ended.
+    /// Targets to stop after the commit. Repeated at each turn until they have ended.
     pub stop: Vec<Target>,
 }
 
 impl Schedule {
-    /// `None` if nothing is to be written.
+    /// Decides a turn. None if there is nothing to write.
     pub fn turn(&self, news: &ScheduleNews) -> Option<ScheduleDecision> {
         let mut step = ScheduleStep::new(self, news.now);
         step.hear(news);
@@ -67,7 +67,7 @@ impl Schedule {
 pub(super) struct ScheduleStep {
     pub(super) next: Schedule,
     pub(super) now: Timestamp,
-    /// Absent if it can no longer be read, which a check at load prevents: then nothing comes due.
+    /// None if the rhythm can no longer be read, which the check at load prevents: then no time comes due.
     pub(super) table: Option<Timetable>,
     fresh: Vec<Slot>,
     changed: BTreeMap<SlotKey, Slot>,
@@ -95,7 +95,7 @@ impl ScheduleStep {
         FRESH_MAX.saturating_sub(self.fresh.len())
     }
 
-    /// A time that is decided for the first time. What is not done with stays in the head.
+    /// Adds a time that is decided for the first time. If it is still open, the head keeps it.
     pub(super) fn add(&mut self, key: SlotKey, outcome: SlotOutcome, reason: Option<String>) {
         let target = (outcome == SlotOutcome::Due).then(|| self.next.target(&key));
         let slot = Slot { key, outcome, reason: reason.map(Into::into), target, decided_at: self.now };
@@ -105,7 +105,7 @@ impl ScheduleStep {
         self.fresh.push(slot);
     }
 
-    /// A slot that was decided before, and comes to something else now.
+    /// Updates a slot that was decided before.
     pub(super) fn rewrite(&mut self, slot: Slot) {
         match self.fresh.iter_mut().find(|fresh| fresh.key == slot.key) {
             Some(fresh) => *fresh = slot,
@@ -128,7 +128,7 @@ impl ScheduleStep {
         own.into_iter().chain(self.queue_wakes_at()).chain(self.backfills_wake_at()).min()
     }
 
-    /// When to look again for the end of something that is open.
+    /// When to check again whether an awaited target has ended.
     fn look_again<'a>(&self, open: impl Iterator<Item = &'a Slot>) -> Option<Timestamp> {
         let since = open.map(|slot| slot.decided_at).min()?;
         Some(self.now + (self.now.since(since) / 10).clamp(LOOK_AGAIN_MIN, LOOK_AGAIN_MAX))

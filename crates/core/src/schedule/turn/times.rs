@@ -1,4 +1,4 @@
-//! The schedule's own times, one after the other.
+//! Decides the schedule's own times, one after the other.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use super::super::{Misfire, Series, SlotKey};
 use super::{DUE_MAX, GivenUp, ScheduleStep};
 use crate::time::Timestamp;
 
-/// What one missed span may leave: a row for those that are given up, and one that is started.
+/// The most slots that one missed span adds: one for all lapsed times, and one to start.
 const ROWS_OF_A_SPAN: usize = 2;
 
 impl ScheduleStep {
-    /// T-2: decides every time that is due, in order, each once.
+    /// T-2: decides every due time, in order, each once.
     pub(super) fn own_times(&mut self) {
         while self.room() >= ROWS_OF_A_SPAN && self.due() < DUE_MAX {
             let Some((time, due)) = self.next_own().filter(|(_, due)| *due <= self.now) else { break };
@@ -23,7 +23,7 @@ impl ScheduleStep {
         self.next.catching_up = self.next.catching_up.filter(|until| *until > self.next.done_until);
     }
 
-    /// The next time that is not decided, and when it is due.
+    /// The next undecided time, and when it is due.
     pub(super) fn next_own(&self) -> Option<(Timestamp, Timestamp)> {
         let time = self.table.as_ref()?.next(self.next.done_until)?;
         Some((time, self.due_at(time)))
@@ -47,7 +47,7 @@ impl ScheduleStep {
         self.next.done_until = self.next.done_until.max(time);
     }
 
-    /// The time is missed, and maybe others after it.
+    /// The time is missed, and perhaps later ones too: lapses or starts them by the misfire policy.
     fn make_up(&mut self, first: Timestamp) {
         let last = self.last_missed(first);
         let window = Duration::from_millis(self.next.spec.misfire_window_ms);
@@ -62,12 +62,12 @@ impl ScheduleStep {
             self.lapse(given_up, GivenUp::Missed);
         }
         if self.next.done_until < last {
-            // Fixed now: what lies in the window does not fall out of it while the others are made up for.
+            // Fixed now, so that a time inside the window does not leave it while earlier ones are started.
             self.next.catching_up = Some(last);
         }
     }
 
-    /// The latest time before another that is not decided.
+    /// The latest undecided time before `time`.
     fn before(&self, time: Timestamp) -> Option<Timestamp> {
         self.table.as_ref()?.latest(self.next.done_until, Timestamp::from_millis(time.as_millis() - 1))
     }
@@ -75,12 +75,12 @@ impl ScheduleStep {
     fn last_missed(&self, first: Timestamp) -> Timestamp {
         let grace = Duration::from_millis(self.next.spec.grace_ms);
         let latest = self.before(self.now - grace).unwrap_or(first);
-        // With a jitter the latest may be due so much later that it is not missed yet; the one before it is.
+        // With a jitter the latest time may be due so much later that it is not missed yet; then the one before it is.
         let missed = if self.is_missed(self.due_at(latest)) { Some(latest) } else { self.before(latest) };
         missed.unwrap_or(first).max(first)
     }
 
-    /// The slot of one of its own times.
+    /// The slot of one of the schedule's own times.
     pub(super) fn own(&self, nominal: Timestamp) -> SlotKey {
         SlotKey { series: Series::own(self.next.brought_back), nominal }
     }
