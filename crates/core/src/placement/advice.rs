@@ -1,4 +1,4 @@
-//! One sentence that tells a person what would start a job.
+//! One sentence that tells a person which change would start a waiting job.
 
 use super::candidate::{Unavailable, Unready};
 use super::explain::{Placement, PoolLook, Refusal, WorkerLook};
@@ -34,7 +34,7 @@ impl Placement {
         }
     }
 
-    /// Either one thing added to a worker that is there, or a worker that has all.
+    /// Either one addition to an existing worker, or a new worker that has everything.
     fn fit_one(&self, shape: &Shape) -> String {
         let staying = |(_, worker): &(&PoolLook, &WorkerLook)| !matches!(worker.unready, Some(Unready::Away(_)));
         let Some((pool, worker)) = self.nearest().filter(staying) else { return self.start_one(shape) };
@@ -83,7 +83,7 @@ impl Placement {
         self.pools.iter().filter(move |look| !closed(look))
     }
 
-    /// For whom the least is missing: there is no smaller change than the one to this worker.
+    /// The worker that lacks least: a change to any other one would be larger.
     fn nearest(&self) -> Option<(&PoolLook, &WorkerLook)> {
         let workers = self.open().flat_map(|look| look.workers.iter().map(move |worker| (look, worker)));
         workers.min_by_key(|(_, worker)| (worker.lacks.len(), worker.unready))

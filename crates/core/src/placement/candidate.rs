@@ -1,54 +1,56 @@
-//! One worker as placement sees it: what it is, what it holds, how it fares.
+//! One worker as placement sees it: its profile, the jobs it holds, and its load.
 
 use std::sync::Arc;
 
 use crate::pools::Overload;
 use crate::worker::{Load, WorkerProfile};
 
-/// Scores count hundredths, so that a percent of load is one and no fraction is lost.
+/// Scores count hundredths of a job, so that one percent of load counts 1 and integers suffice.
 pub(super) const SCORE_OF_A_JOB: u64 = 100;
 
-/// What is known of one worker.
+/// A worker that jobs may be placed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     pub profile: Arc<WorkerProfile>,
-    /// Jobs it runs at once.
+    /// Worker slots: jobs that it runs at once.
     pub capacity: u32,
-    /// Jobs it may hold besides, waiting. Given only when nobody has a free slot.
+    /// Jobs that it may hold besides, waiting in the worker. Used only when no worker has a free slot.
     pub spare: u32,
-    /// Jobs it holds, those on their way to it included: a burst between two beats must not pile up on one worker.
+    /// Jobs that it holds, including assignments on their way: otherwise a burst between two beats would pile up on one
+    /// worker.
     pub active: u32,
-    /// From its latest beat.
+    /// The load from its latest beat.
     pub load: Load,
     pub away: Option<Unavailable>,
 }
 
 impl Candidate {
-    /// Whether nothing has changed that places depend on. What a worker is does not change while it is attached.
+    /// Whether two states of one worker are equal for placement. The profile does not change while the worker is attached.
     pub fn same_room(&self, other: &Self) -> bool {
         let room = |it: &Self| (it.capacity, it.spare, it.active, it.load, it.away);
         room(self) == room(other)
     }
 }
 
-/// Why a worker gets nothing, whatever it could take.
+/// Why a worker takes no job, whichever it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Unavailable {
-    /// It is attached to another process, which gives it jobs and says how it fares. Jobs that it should have are left to it.
+    /// Attached to another process, which dispatches to it and reports its load. Jobs for which it is the best worker are
+    /// left to that process.
     #[error("elsewhere")]
     Elsewhere,
-    /// It is attached to another process, and that process has not said lately how it fares. Nothing is left to it.
+    /// Attached to another process, which has not reported its load lately. No job is left to it.
     #[error("elsewhere")]
     Unheard,
-    /// Its stream is down, and it may come back.
+    /// Its stream is down, and it may reconnect.
     #[error("detached")]
     Detached,
-    /// It finishes what it holds and leaves.
+    /// It finishes the jobs that it holds and gets no new ones.
     #[error("draining")]
     Draining,
 }
 
-/// What a worker is overloaded by.
+/// The measure by which a worker is overloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Measure {
     #[error("active")]
@@ -59,7 +61,7 @@ pub enum Measure {
     Gpu,
 }
 
-/// Why a worker takes nothing now. It passes, sooner for the smaller ones. The texts are reason codes.
+/// Why a worker takes no job now, although it may later; smaller reasons pass sooner. The texts are reason codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Unready {
     #[error("busy")]
@@ -71,14 +73,14 @@ pub enum Unready {
 }
 
 impl Candidate {
-    /// The load in hundredths of a job: jobs held, and cpu and gpu as one job each when they are fully used.
+    /// The load in hundredths of a job: the jobs held, and a fully used CPU and GPU as one job each.
     pub fn score(&self) -> u64 {
         let percent = |measured: Option<u32>| u64::from(measured.unwrap_or(0));
         u64::from(self.active) * SCORE_OF_A_JOB + percent(self.load.cpu) + percent(self.load.gpu)
     }
 
-    /// Whether it takes a job now. The first check that fails names the reason. Of a worker at another process, its load says more
-    /// than where it is.
+    /// Whether the worker takes a job now; the first failed check is the reason. Load is checked before `Elsewhere`, because
+    /// it tells a person more.
     pub fn check(&self, overload: &Overload) -> Result<(), Unready> {
         match self.away {
             None => self.check_load(overload),
@@ -97,7 +99,7 @@ impl Candidate {
         }
     }
 
-    /// The first of the limits that it is at or above.
+    /// The first overload limit that the worker has reached.
     pub(super) fn over(&self, overload: &Overload) -> Option<Measure> {
         if overload.active_percent.is_some_and(|percent| self.active >= share(self.capacity, percent)) {
             return Some(Measure::Active);
@@ -110,17 +112,17 @@ impl Candidate {
         measures.into_iter().find(over).map(|(_, _, measure)| measure)
     }
 
-    /// Whether it works, for whichever process.
+    /// Whether the worker is attached, to this or another process.
     pub(super) fn is_here(&self) -> bool {
         matches!(self.away, None | Some(Unavailable::Elsewhere | Unavailable::Unheard))
     }
 
-    /// Whether another process gives it jobs.
+    /// Whether another process dispatches to the worker.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.away == Some(Unavailable::Elsewhere)
     }
 
-    /// Slots that are free, by what was last heard of it, whichever process gives it jobs.
+    /// Free slots by its latest report, whichever process dispatches to it.
     pub(super) fn free(&self, overload: &Overload) -> u32 {
         if !self.is_here() || self.check_load(overload).is_err() {
             return 0;
@@ -129,15 +131,16 @@ impl Candidate {
         limit.saturating_sub(self.active)
     }
 
-    /// Whether it may hold another job at all, from whichever process: one that finds no slot free can still wait with it.
+    /// Whether it may hold another job at all, from whichever process: without a free slot a job can still wait in the
+    /// worker.
     pub(super) fn may_hold(&self, overload: &Overload) -> bool {
         let reachable = matches!(self.away, None | Some(Unavailable::Elsewhere));
         let fit = matches!(self.check_load(overload), Ok(()) | Err(Unready::Busy));
         reachable && fit && self.active < self.limit(overload)
     }
 
-    /// Jobs it may hold before it counts as overloaded by them, or busy. One that is over a limit and claims last has no jobs
-    /// wait with it.
+    /// Jobs that the worker may hold before it counts as overloaded or busy. No job waits in a worker that is over a limit
+    /// and claims last.
     pub(super) fn limit(&self, overload: &Overload) -> u32 {
         if overload.claims_last && self.over(overload).is_some() {
             return self.capacity;
@@ -146,13 +149,13 @@ impl Candidate {
         overload.active_percent.map_or(places, |percent| share(self.capacity, percent).min(places))
     }
 
-    /// Jobs it may hold.
+    /// Jobs that the worker may hold, running and waiting.
     pub fn places(&self) -> u32 {
         self.capacity.saturating_add(self.spare)
     }
 }
 
-/// The least number of jobs that is `percent` of the capacity or more.
+/// The smallest number of jobs that is at least `percent` of the capacity.
 fn share(capacity: u32, percent: u32) -> u32 {
     u32::try_from((u64::from(capacity) * u64::from(percent)).div_ceil(100)).unwrap_or(u32::MAX)
 }

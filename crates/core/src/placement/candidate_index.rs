@@ -1,4 +1,4 @@
-//! Workers that fit one need in one pool, the least loaded first.
+//! An index of the workers of one pool that meet certain requirements, the least loaded first. Local names call it a bench.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,47 +10,47 @@ use crate::lane::Shape;
 use crate::pools::Pool;
 use crate::worker::WorkerProfile;
 
-/// Identifies a bench. Not used again.
+/// Identifies an index. Never reused.
 pub(super) type IndexId = u64;
 
-/// All of a shape that lasting checks look at. Shapes with equal needs are equal to every worker of the pool.
+/// The part of a shape that decides which workers fit. Every worker of the pool treats shapes with equal requirements alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Requirements {
     pub(super) pool: PoolName,
     pub(super) offers: BTreeSet<OfferId>,
-    /// Without what every worker of the pool has.
+    /// Without the capabilities that every worker of the pool has.
     requires: BTreeSet<Arc<str>>,
     placement: BTreeMap<Arc<str>, Arc<str>>,
 }
 
-/// How a worker stands on its benches.
+/// A worker's entry in its indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Availability<K> {
-    /// None while it can be given nothing.
+    /// The position in the order of choice; None while the worker may not get a job.
     pub(super) rank: Option<Rank<K>>,
-    /// It is asked only when no worker of this process has a place.
+    /// The worker is used only when no worker of this process has room.
     pub(super) last: bool,
-    /// Whether it works, for whichever process.
+    /// Whether the worker is attached, to this or another process.
     pub(super) here: bool,
-    /// Its free slots, whichever process gives it jobs.
+    /// Its free slots, whichever process dispatches to it.
     pub(super) free: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct CandidateIndex<K> {
     need: Requirements,
-    /// Those that can take a job now.
+    /// Workers that can take a job now.
     pub(super) ready: BTreeSet<Rank<K>>,
-    /// Those that take what none of them has a place for: workers of other processes first, then those of this one that are over
-    /// a limit.
+    /// Workers that get what those in `ready` have no room for: workers of other processes first, then workers of this
+    /// process that are over a limit.
     pub(super) last: BTreeSet<Rank<K>>,
-    /// Everyone that fits, ready or not.
+    /// How many workers fit, available or not.
     pub(super) fit: usize,
-    /// Those of them that work.
+    /// How many of them are attached.
     pub(super) here: usize,
-    /// Their free slots.
+    /// How many free slots these have.
     pub(super) free: u64,
-    /// Remembered shapes that use it. It goes with the last one.
+    /// How many remembered shapes use the index. It is dropped with the last one.
     users: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct CandidateIndexes<K> {
     by_id: BTreeMap<IndexId, CandidateIndex<K>>,
     by_need: BTreeMap<Requirements, IndexId>,
     made: IndexId,
-    /// Places on all benches together.
+    /// Entries of workers in all indexes together.
     seats: usize,
 }
 
@@ -79,7 +79,7 @@ impl Requirements {
         }
     }
 
-    /// Whether a worker with one of the offers fits.
+    /// Whether a worker that serves the topic meets the requirements.
     pub(super) fn is_met(&self, profile: &WorkerProfile, pool: Option<&Pool>) -> bool {
         profile.lacks_of(&self.requires, &self.placement, pool).next().is_none()
     }
@@ -119,19 +119,19 @@ impl<K: Ord + Clone> CandidateIndexes<K> {
         self.by_id.len()
     }
 
-    /// The bench for a need, if there is one, with one user more.
+    /// The index for these requirements, if there is one, with one more user.
     pub(super) fn share(&mut self, need: &Requirements) -> Option<IndexId> {
         let id = *self.by_need.get(need)?;
         self.by_id.get_mut(&id)?.users += 1;
         Some(id)
     }
 
-    /// The id that the next bench gets.
+    /// The id that the next index will get.
     pub(super) fn next_id(&self) -> IndexId {
         self.made
     }
 
-    /// A new bench with one user, and everyone that fits.
+    /// A new index with one user and all workers that fit.
     pub(super) fn open(&mut self, need: Requirements, stands: &[Availability<K>]) -> IndexId {
         let id = self.made;
         self.made += 1;
@@ -145,7 +145,7 @@ impl<K: Ord + Clone> CandidateIndexes<K> {
         id
     }
 
-    /// A remembered shape no longer uses the bench.
+    /// A remembered shape no longer uses the index.
     pub(super) fn release(&mut self, id: IndexId) {
         let Some(bench) = self.by_id.get_mut(&id) else { return };
         bench.users -= 1;
@@ -156,7 +156,7 @@ impl<K: Ord + Clone> CandidateIndexes<K> {
         }
     }
 
-    /// Seats a new worker on every bench it fits.
+    /// Adds a new worker to every index that it fits.
     pub(super) fn seat(
         &mut self,
         profile: &WorkerProfile,
@@ -185,7 +185,7 @@ impl<K: Ord + Clone> CandidateIndexes<K> {
         }
     }
 
-    /// A worker of the bench stands elsewhere now. Says whether the bench is still there.
+    /// Updates a worker's entry. False if the index no longer exists.
     pub(super) fn move_on(&mut self, id: IndexId, before: &Availability<K>, after: &Availability<K>) -> bool {
         let Some(bench) = self.by_id.get_mut(&id) else { return false };
         bench.count_out(before);

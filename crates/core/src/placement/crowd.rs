@@ -1,7 +1,8 @@
-//! What jobs wait for: a slot, a worker that fits, or anybody at all.
+//! Demand against supply: whether the jobs of a shape wait for a free slot, for a worker that fits, or for any worker at
+//! all.
 //!
-//! Only those that wait for a slot make others wait. How many slots are free is counted on the benches, so a look costs what
-//! there are of shapes and workers, and whoever asks for a slot costs a lookup.
+//! Only shapes that wait for a slot make later jobs wait. Free slots are counted in the candidate indexes, so an update
+//! costs as much as there are shapes and workers, and a query costs one lookup.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,36 +12,36 @@ use super::candidate_index::IndexId;
 use crate::ids::PoolName;
 use crate::lane::Shape;
 
-/// What jobs of one shape wait for.
+/// What the jobs of one shape wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// There are as many free slots as jobs: they are about to be taken.
+    /// Nothing: there are as many free slots as jobs, which are about to be claimed.
     Nothing,
-    /// Whoever fits is busy.
+    /// All workers that fit are busy.
     Slot,
-    /// Somebody works there, but nobody that fits.
+    /// Workers are attached in the shape's pools, but none that fits.
     Fit,
-    /// Nobody works in any pool that may take them, or those pools are closed.
+    /// No worker is attached in any pool of the shape, or its pools are closed.
     Anyone,
 }
 
-/// What the latest look found. It holds until the next.
+/// The outcome of the latest update, valid until the next.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
-    /// Where more wait than there are free slots. A slot that becomes free there is theirs.
+    /// Indexes with more waiting jobs than free slots. A slot that becomes free there belongs to these jobs.
     benches: BTreeSet<IndexId>,
-    /// How much of its own limit a pool has left, where it has one.
+    /// For each pool with a limit of its own, how many more jobs it may hold.
     left: BTreeMap<PoolName, u64>,
 }
 
 impl<K: Ord + Clone> Roster<K> {
-    /// Looks at all shapes with claimable jobs, and how many jobs each has.
+    /// Updates the demand from all shapes with claimable jobs and the number of jobs of each.
     pub fn look_over(&mut self, waiting: &[(Arc<Shape>, u64)]) -> Vec<WaitsFor> {
         let manned = self.count_by_pool();
         waiting.iter().map(|(shape, jobs)| self.waits_for(shape, *jobs, &manned)).collect()
     }
 
-    /// Whether more than `taken` slots are free for the shape that nobody waits for.
+    /// Whether more than `taken` slots that fit the shape are free and not owed to waiting jobs.
     pub fn has_slot(&mut self, shape: &Arc<Shape>, taken: u64) -> bool {
         let mut stops = self.stops(shape);
         stops.retain(|(_, bench)| !self.crowd.benches.contains(bench));
@@ -60,7 +61,7 @@ impl<K: Ord + Clone> Roster<K> {
         WaitsFor::Slot
     }
 
-    /// Begins a look: which pools have somebody who works.
+    /// Starts an update: finds the pools with attached workers.
     fn count_by_pool(&mut self) -> BTreeSet<PoolName> {
         let bounded = |name: &PoolName| self.routing.pools.pool(name).and_then(|pool| pool.max_concurrent);
         let (mut manned, mut left) = (BTreeSet::new(), BTreeMap::new());
@@ -86,7 +87,7 @@ impl<K: Ord + Clone> Roster<K> {
         stops.iter().map(free).sum()
     }
 
-    /// The open pools of a shape, with its bench in each.
+    /// The open pools of a shape, with its index in each.
     fn stops(&mut self, shape: &Arc<Shape>) -> Vec<(PoolName, IndexId)> {
         self.ask(shape, |outlook| {
             let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);

@@ -1,4 +1,4 @@
-//! The whole tree of reasons, for a person who asks why a job waits.
+//! Explains to a person why a job waits: every pool and worker with its reason.
 
 use std::collections::BTreeMap;
 
@@ -10,51 +10,51 @@ use crate::lane::Shape;
 use crate::pools::{Closed, DispatchMode, Pool, Unrouted};
 use crate::worker::Unfit;
 
-/// Workers of one pool that are shown one by one. The others are counted.
+/// Workers of one pool that are listed; the others are counted by reason.
 pub const WORKERS_SHOWN_MAX: usize = 100;
 
-/// Why nobody takes a shape, in all pools or in one. The texts are reason codes.
+/// Why no worker takes a shape, in all its pools or in one. The texts are reason codes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Never of one pool.
+    /// Only for all pools together.
     #[error(transparent)]
     Unrouted(Unrouted),
     #[error("pool_paused")]
     PoolPaused,
     #[error("pool_draining")]
     PoolDraining,
-    /// Only of one pool: its turn would come after a paused one.
+    /// Only for one pool: it comes after a paused pool of the route.
     #[error("behind_paused_pool")]
     BehindPaused,
-    /// Nobody fits.
+    /// No worker fits.
     #[error("no_workers")]
     NoWorkers,
-    /// Whoever fits is detached or leaves.
+    /// The workers that fit are detached or draining.
     #[error("workers_away")]
     WorkersAway,
-    /// Whoever fits and is there is overloaded.
+    /// The workers that fit and are attached are overloaded.
     #[error("pool_overloaded")]
     PoolOverloaded,
-    /// Whoever fits and is there is busy or overloaded.
+    /// The workers that fit and are attached are busy or overloaded.
     #[error("workers_busy")]
     WorkersBusy,
 }
 
-/// Why one worker takes nothing: the first check that failed.
+/// Why a worker takes no job: the first check that failed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Obstacle {
-    /// It passes.
+    /// A temporary reason.
     #[error(transparent)]
     Unready(Unready),
-    /// It lasts as long as the worker.
+    /// A reason that lasts as long as the worker.
     #[error(transparent)]
     Unfit(Unfit),
 }
 
-/// Who was considered for a shape, and why each was refused.
+/// The pools and workers considered for a shape, with the reason why each refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// None: somebody takes it as soon as its turn comes.
+    /// None if some worker will take a job of the shape in its turn.
     pub refusal: Option<Refusal>,
     /// In the order of the route.
     pub pools: Vec<PoolLook>,
@@ -65,26 +65,26 @@ pub struct PoolLook {
     pub pool: PoolName,
     pub dispatch: DispatchMode,
     pub reason: Option<Refusal>,
-    /// Those nearest to taking it first, at most [`WORKERS_SHOWN_MAX`].
+    /// The workers closest to taking a job first, at most [`WORKERS_SHOWN_MAX`].
     pub workers: Vec<WorkerLook>,
-    /// How many more there are, by reason.
+    /// How many further workers there are, by reason.
     pub rest: BTreeMap<Option<Obstacle>, usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerLook {
     pub worker: WorkerId,
-    /// Everything it would need to fit.
+    /// Everything that it lacks to fit.
     pub lacks: Vec<Unfit>,
-    /// Why it would take nothing now even if it fitted.
+    /// Why it would take no job now even if it fitted.
     pub unready: Option<Unready>,
     pub active: u32,
     pub capacity: u32,
-    /// Its load in hundredths of a job.
+    /// The load in hundredths of a job.
     pub score: u64,
 }
 
-/// How many workers stand how.
+/// Counts the workers of a pool by their state.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkerTally {
     ready: usize,
@@ -94,7 +94,7 @@ struct WorkerTally {
 }
 
 impl<K: Ord + Clone> Roster<K> {
-    /// Looks at every worker of the shape's pools. For people; [`Roster::plan`] is for jobs.
+    /// Checks every worker of the shape's pools. For people: [`Roster::plan`] decides for jobs, from the indexes.
     pub fn explain(&self, shape: &Shape) -> Placement {
         let route = match self.routing.pools.route(shape) {
             Ok(route) => route,
@@ -113,7 +113,7 @@ impl<K: Ord + Clone> Roster<K> {
             pools.push(look);
         }
         let refusal = match open.unwrap_or_default().refusal() {
-            // Nobody fits in the open pools, but the jobs can wait for the paused one.
+            // No worker of the open pools fits, but the jobs can wait for the paused pool.
             Some(Refusal::NoWorkers) if open.is_none() || closed == Some(Refusal::PoolPaused) => {
                 Some(closed.unwrap_or(Refusal::NoWorkers))
             }
@@ -163,7 +163,7 @@ impl WorkerLook {
         unfit.or_else(|| self.unready.map(Obstacle::Unready))
     }
 
-    /// Smallest for whom the least is missing.
+    /// The order of display: the worker that lacks least comes first.
     fn nearness(&self) -> (usize, Option<Unready>, u64) {
         (self.lacks.len(), self.unready, self.score)
     }
@@ -174,7 +174,7 @@ impl WorkerTally {
         match look.unready {
             _ if !look.lacks.is_empty() => {}
             None => self.ready += 1,
-            // Were it free, the process it is attached to would have taken the job.
+            // The process that it is attached to would have claimed the job if the worker were free.
             Some(Unready::Away(Unavailable::Elsewhere | Unavailable::Unheard)) => self.busy += 1,
             Some(Unready::Away(_)) => self.away += 1,
             Some(Unready::Overloaded(_)) => self.overloaded += 1,

@@ -1,4 +1,4 @@
-//! What was found out about the shapes that were asked for lately.
+//! Remembers the routes and indexes of shapes that were planned lately.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::lane::Shape;
 use crate::pools::{Closed, DispatchMode, Pool, Unrouted};
 use crate::worker::serves;
 
-/// How much is remembered. Beyond it the shapes asked for least recently are forgotten, and cost a new look when they
-/// come back. Lower: more of those looks. Higher: more memory, and more benches to keep in order at every change.
+/// Bounds of the memory. Beyond them the least recently used shapes are forgotten and computed anew when they come back.
+/// Lower: more of these computations. Higher: more memory, and more indexes to update at every change of a worker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) shapes: usize,
-    /// Places of workers on benches; about 100 bytes each.
+    /// Entries of workers in indexes, about 100 bytes each.
     pub(super) seats: usize,
 }
 
@@ -25,7 +25,7 @@ impl Default for Bounds {
     }
 }
 
-/// Where a shape can go.
+/// The remembered route of a shape.
 #[derive(Debug)]
 pub(super) struct Outlook {
     asked: u64,
@@ -34,9 +34,9 @@ pub(super) struct Outlook {
 
 #[derive(Debug)]
 pub(super) struct Way {
-    /// The open pools, first choice first.
+    /// The open pools, the first choice first.
     pub(super) stops: Vec<Stop>,
-    /// A paused pool ends the way: the shape's jobs may wait for it.
+    /// The route ends at a paused pool: the shape's jobs may wait for it.
     pub(super) paused: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Stop {
 }
 
 impl<K: Ord + Clone> Roster<K> {
-    /// Reads what is known about a shape, after a look if nothing is.
+    /// Reads the remembered route of a shape, computing it if necessary.
     pub(super) fn ask<R>(&mut self, shape: &Arc<Shape>, read: impl FnOnce(&Outlook) -> R) -> R {
         self.asked += 1;
         if let Some(outlook) = self.shapes.get_mut(shape) {
@@ -76,7 +76,8 @@ impl<K: Ord + Clone> Roster<K> {
         Ok(way)
     }
 
-    /// The bench of the shape in a pool. A new one is filled from those who serve the topic; no others are looked at.
+    /// The index for the shape in a pool. A new index is filled from the workers that serve the topic; no other worker is
+    /// looked at.
     fn bench(&mut self, shape: &Shape, pool: &Pool) -> IndexId {
         let crew = self.crews.get(&pool.name);
         let offers = crew.map(|crew| crew.offers_of(&shape.topic)).unwrap_or_default();
@@ -95,8 +96,8 @@ impl<K: Ord + Clone> Roster<K> {
         self.benches.open(need, &stands)
     }
 
-    /// Forgets the shapes that workers with these topics would serve in the pool: a list of topics that nobody had before
-    /// sets topics apart that shared a bench.
+    /// Forgets the shapes that workers with these topics would serve in the pool. A list of topics that no worker had before
+    /// distinguishes topics whose shapes shared an index.
     pub(super) fn forget_served(&mut self, pool: &PoolName, topics: &[Arc<str>]) {
         let benches = &mut self.benches;
         self.shapes.retain(|shape, outlook| {
@@ -109,8 +110,8 @@ impl<K: Ord + Clone> Roster<K> {
         });
     }
 
-    /// Forgets a quarter at once, so that the search for the oldest is shared by many new shapes. The shape asked for last
-    /// stays: somebody is about to use the answer.
+    /// Forgets a quarter of the shapes at once, so that many new shapes share the cost of sorting. The shape used last
+    /// stays, because the caller is about to use the answer.
     pub(super) fn forget_excess(&mut self) {
         let Bounds { shapes, seats } = self.bounds;
         if self.shapes.len() <= shapes && self.benches.seats() <= seats {

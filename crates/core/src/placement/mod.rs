@@ -1,11 +1,11 @@
-//! Who takes the next jobs of a shape, and if nobody, why.
+//! Placement: which workers get the next jobs of a shape, and if none does, why.
 //!
-//! A decision must not walk the workers that cannot take the job, nor all those that can. So workers that fit are kept in
-//! order of their load, on a *bench* for each distinct need that was asked for lately, and a change of one worker moves it
-//! on the benches it sits on and nowhere else. Shapes share a bench whenever no worker could tell them apart: topics that
-//! the same workers serve, with the same requirements. So a hundred topics of one fleet cost as much as one.
+//! A decision must walk neither the workers that cannot take the job nor all those that can. So workers that fit are kept in
+//! order of load in an index (a *bench* in local names), one for each distinct set of requirements that was used lately, and
+//! a change of a worker updates only the indexes that contain it. Shapes share an index if no worker can tell them apart:
+//! topics that the same workers serve, with equal requirements. So a hundred topics of one fleet cost as much as one.
 //!
-//! [`Roster::explain`] uses none of this. It walks the whole tree for a person who asks, and so checks the fast way too.
+//! [`Roster::explain`] uses no index. It checks every worker for a person who asks, and thereby tests the indexes too.
 
 mod advice;
 mod candidate;
@@ -38,24 +38,24 @@ use rank::Rank;
 use slots::{Slab, SlabKey};
 use topic_offers::{OfferId, TopicOffers};
 
-/// The workers an engine knows, each under its session `K`.
+/// The workers that an engine knows, each under its session `K`.
 #[derive(Debug)]
 pub struct Roster<K> {
     routing: Arc<Routing>,
     workers: Slab<RosterWorker<K>>,
     by_key: BTreeMap<K, SlabKey>,
-    /// A worker's name is not unique: an old session may linger beside the new one.
+    /// A worker's name is not unique: its old session may still exist beside the new one.
     by_name: BTreeMap<WorkerId, BTreeSet<SlabKey>>,
     crews: BTreeMap<PoolName, TopicOffers>,
-    /// Lists of topics seen so far, in all crews that ever were.
+    /// How many distinct lists of topics were seen in all pools; the source of `OfferId`s.
     offers: OfferId,
     benches: CandidateIndexes<K>,
     shapes: BTreeMap<Arc<Shape>, Outlook>,
     crowd: Crowd,
     bounds: Bounds,
-    /// Counts jobs given to workers: the time by which "least recently" is judged.
+    /// Counts dispatched jobs: the clock that "least recently" refers to.
     given: u64,
-    /// Counts questions: the time by which shapes are forgotten.
+    /// Counts queries: the clock by which shapes are forgotten.
     asked: u64,
 }
 
@@ -63,13 +63,13 @@ pub struct Roster<K> {
 struct RosterWorker<K> {
     key: K,
     candidate: Candidate,
-    /// Of its pool.
+    /// The overload limits of its pool.
     overload: Overload,
     dispatch: DispatchMode,
-    /// When it was last given a job; 0 for never.
+    /// When it last got a job, by `Roster::given`; 0 for never.
     given: u64,
     stand: Availability<K>,
-    /// Where it sits. May name benches that are gone; they are struck out at the next change.
+    /// The indexes that contain the worker. May name dropped indexes; they are removed at the next change.
     benches: Vec<IndexId>,
 }
 
@@ -91,12 +91,13 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
-    /// What choices are made under.
+    /// The configuration by which workers are chosen.
     pub fn routing(&self) -> &Arc<Routing> {
         &self.routing
     }
 
-    /// From now on this configuration holds. The workers stay; what followed from the old one is found anew when asked for.
+    /// Applies a new configuration. The workers stay; routes and indexes of the old one are dropped and computed when
+    /// needed.
     pub fn adopt(&mut self, routing: Arc<Routing>) {
         self.routing = routing;
         self.shapes.clear();
@@ -110,7 +111,7 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
-    /// A worker came. One that is already known under the key is replaced.
+    /// Adds a worker, replacing one under the same key.
     pub fn insert(&mut self, key: K, candidate: Candidate) {
         self.remove(&key);
         let profile = candidate.profile.clone();
@@ -134,7 +135,7 @@ impl<K: Ord + Clone> Roster<K> {
         self.forget_excess();
     }
 
-    /// A worker is gone.
+    /// Removes a worker.
     pub fn remove(&mut self, key: &K) {
         let Some(slot) = self.by_key.remove(key) else { return };
         let Some(worker) = self.workers.remove(slot) else { return };
@@ -156,8 +157,8 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
-    /// What is known of a worker changed: what it holds, its load, whether it is there. A worker with another profile is
-    /// another worker, and takes its place from the start.
+    /// Updates the state of a worker: its jobs, its load, whether it is attached. A worker with another profile is removed
+    /// and added anew, because other indexes contain it.
     pub fn change(&mut self, key: &K, change: impl FnOnce(&mut Candidate)) {
         let Some(slot) = self.by_key.get(key).copied() else { return };
         let Some(worker) = self.workers.get_mut(slot) else { return };
@@ -180,7 +181,7 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
-    /// The pool in which the worker of this name has a free slot, whichever process gives it jobs.
+    /// The pool in which the worker of this name has a free slot, whichever process dispatches to it.
     pub fn ready_in(&self, worker: &WorkerId) -> Option<&PoolName> {
         let mut sessions = self.by_name.get(worker)?.iter().filter_map(|slot| Some((*slot, self.workers.get(*slot)?)));
         let free =
@@ -188,13 +189,13 @@ impl<K: Ord + Clone> Roster<K> {
         sessions.find(free).map(|(_, worker)| &worker.candidate.profile.pool)
     }
 
-    /// Jobs that a worker of this process may be given now: its free slots, and with `ahead` the places to wait in.
+    /// Jobs that a worker of this process may get now: its free slots, and with `ahead` also room to wait.
     pub fn room(&self, key: &K, ahead: bool) -> u32 {
         let worker = self.by_key.get(key).and_then(|slot| self.workers.get(*slot));
         worker.and_then(|worker| worker.stand.rank.as_ref()).map_or(0, |rank| rank.room(ahead))
     }
 
-    /// Whether other processes compare this worker with theirs, so that they should know how it fares.
+    /// Whether other processes compare this worker with theirs and therefore need its load.
     pub fn is_compared(&self, key: &K) -> bool {
         let worker = self.by_key.get(key).and_then(|slot| self.workers.get(*slot));
         worker.is_some_and(|worker| worker.dispatch == DispatchMode::Direct || worker.overload.is_set())
@@ -209,8 +210,8 @@ impl<K: Ord + Clone> RosterWorker<K> {
     fn stands(&self, slot: SlabKey) -> Availability<K> {
         let (here, free) = (self.candidate.is_here(), self.candidate.free(&self.overload));
         let elsewhere = self.candidate.is_elsewhere();
-        // In a direct pool the least loaded worker of the fleet is chosen. In a queue pool every process takes what its own workers
-        // have places for; those of other processes only go before its own that are over a limit.
+        // In a direct pool the least loaded worker of the fleet is chosen. In a queue pool every process claims what its own
+        // workers have room for; workers of other processes only come before its own ones that are over a limit.
         let compared = match self.dispatch {
             DispatchMode::Direct => true,
             DispatchMode::Queue => !elsewhere || self.overload.is_set() && self.candidate.over(&self.overload).is_none(),
@@ -220,7 +221,7 @@ impl<K: Ord + Clone> RosterWorker<K> {
         Availability { rank, last, here, free }
     }
 
-    /// How it stands if it can take a job and is over no limit, whichever process gives it jobs.
+    /// Its rank if it can take a job and is over no limit, whichever process dispatches to it.
     fn healthy(&self, slot: SlabKey) -> Option<Rank<K>> {
         self.ranked(slot).filter(|rank| !rank.over)
     }

@@ -1,4 +1,4 @@
-//! Choosing workers.
+//! Plans which workers get the next jobs of a shape.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -13,13 +13,14 @@ use crate::lane::Shape;
 use crate::pools::DispatchMode;
 
 impl<K: Ord + Clone> Roster<K> {
-    /// At most `want` places for jobs of the shape in one pool of its route, the least loaded worker first, each place
-    /// counted as taken while the next is chosen. The worker that the shape prefers goes before all, in whichever pool of
-    /// the route it is. With `ahead`, places beyond the slots are given too, when no slot is free. Nothing is taken: that is
-    /// said with [`Roster::change`].
+    /// Places at most `want` jobs of the shape in one pool of its route, on the least loaded worker first; each place counts
+    /// as taken while the next is chosen. The worker that the shape prefers comes first, in whichever pool of the route it
+    /// is. With `ahead`, jobs may also wait in workers when no slot is free. Planning changes nothing: the caller reports
+    /// placed jobs with [`Roster::change`].
     ///
-    /// Some of the places may be with workers of other processes: the least loaded of a direct pool, the worker that the shape
-    /// prefers, and in a queue pool those that are free while the workers here are over a limit. Jobs planned there are theirs.
+    /// Some places may be on workers of other processes: the least loaded of a direct pool, the worker that the shape
+    /// prefers, and in a queue pool those that are free while the workers here are over a limit. The caller leaves the jobs
+    /// of those places to their processes.
     pub fn plan(&mut self, shape: &Arc<Shape>, serving: &PoolName, want: usize, ahead: bool) -> Vec<(K, u32)> {
         let preferred = shape.preferred_worker.as_ref();
         let (serving, others) = self.ask(shape, |outlook| {
@@ -38,7 +39,7 @@ impl<K: Ord + Clone> Roster<K> {
         places
     }
 
-    /// Whether some worker of a pool of its route fits the shape, be it busy or away.
+    /// Whether some worker of this pool fits the shape, even if busy or away.
     pub fn anyone_fits(&mut self, shape: &Arc<Shape>, serving: &PoolName) -> bool {
         let bench = self.ask(shape, |outlook| {
             let stops = outlook.way.as_ref().map_or(&[][..], |way| &way.stops);
@@ -47,7 +48,7 @@ impl<K: Ord + Clone> Roster<K> {
         bench.and_then(|id| self.benches.get(id)).is_some_and(|bench| bench.fit > 0)
     }
 
-    /// What cannot be waited for: no pool may take the shape, or all that may are `direct` and nobody there fits.
+    /// Why waiting is useless: no pool may take the shape, or all its pools are `direct` and no worker there fits.
     pub fn is_hopeless(&mut self, shape: &Arc<Shape>) -> Option<Refusal> {
         let direct = self.ask(shape, |outlook| {
             let way = outlook.way.as_ref().map_err(|unrouted| Refusal::Unrouted(unrouted.clone()))?;
@@ -63,7 +64,7 @@ impl<K: Ord + Clone> Roster<K> {
         }
     }
 
-    /// Places on the sessions of one worker that sit on one of the benches.
+    /// Places on the sessions of one worker that are in one of the indexes.
     fn preferred(&self, name: &WorkerId, benches: &[IndexId], want: usize, ahead: bool) -> Vec<(K, u32)> {
         let slots = self.by_name.get(name).into_iter().flatten();
         let sessions = slots.filter_map(|slot| Some((*slot, self.workers.get(*slot)?)));
@@ -83,7 +84,7 @@ impl<K: Ord + Clone> Roster<K> {
     }
 }
 
-/// Adds places by rank, and says how many. The workers in `places` already have no room left.
+/// Adds places by rank and returns how many. The workers already in `places` have no room left.
 fn spread<K: Ord + Clone>(
     ranks: &BTreeSet<Rank<K>>,
     want: usize,
@@ -93,7 +94,7 @@ fn spread<K: Ord + Clone>(
 ) -> usize {
     let full = places.len();
     let mut taken = 0;
-    // Those without a free slot come last, so nothing is missed by stopping there.
+    // Workers without a free slot rank last, so the first one ends the search.
     let mut ready = ranks.iter().take_while(|rank| rank.room(ahead) > 0).peekable();
     let mut again: BinaryHeap<Reverse<(Rank<K>, usize)>> = BinaryHeap::new();
     let mut now = given;

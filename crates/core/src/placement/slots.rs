@@ -1,6 +1,7 @@
-//! Values under small numbers, so that one step leads to a worker where a search by session would take a dozen.
+//! A slab: values under small numbers, so that one array access finds a worker where a search by session would take a dozen
+//! steps.
 
-/// Where a value is kept. Used again once the value is gone.
+/// The position of a value. Reused once the value is removed.
 pub(super) type SlabKey = usize;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The workers of one pool, by what they offer to serve.
+//! The workers of one pool, grouped by the list of topics that they serve.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use super::slots::SlabKey;
 use crate::ids::Topic;
 use crate::worker::serves;
 
-/// Identifies one list of topic patterns in one pool. Not used again, so a bench of a former list never takes in others.
+/// Identifies one list of topic patterns in one pool. Never reused, so that an index for a former list takes in no other
+/// workers.
 pub(super) type OfferId = u64;
 
 #[derive(Debug, Default)]
@@ -22,14 +23,14 @@ struct Offer {
     members: BTreeSet<SlabKey>,
 }
 
-/// What a worker offers, and whether nobody in the crew offered it before.
+/// The list that a worker serves, and whether it is new in its pool.
 pub(super) struct Joined {
     pub(super) offer: OfferId,
     pub(super) is_new: bool,
 }
 
 impl TopicOffers {
-    /// `fresh` is the id for an offer that is new, and not yet used in any crew.
+    /// `fresh` is an unused id for the case that the list is new.
     pub(super) fn join(&mut self, topics: &[Arc<str>], slot: SlabKey, fresh: OfferId) -> Joined {
         if let Some(offer) = self.offers.get_mut(topics) {
             offer.members.insert(slot);
@@ -52,12 +53,12 @@ impl TopicOffers {
         self.offers.is_empty()
     }
 
-    /// The offers that include the topic. Two topics with the same answer are served by the same workers.
+    /// The lists that include the topic. Topics with equal answers are served by the same workers.
     pub(super) fn offers_of(&self, topic: &Topic) -> BTreeSet<OfferId> {
         self.offers.iter().filter(|(topics, _)| serves(topics, topic)).map(|(_, offer)| offer.id).collect()
     }
 
-    /// The workers with one of these offers.
+    /// The workers that serve one of these lists.
     pub(super) fn members_of<'a>(&'a self, offers: &'a BTreeSet<OfferId>) -> impl Iterator<Item = SlabKey> + 'a {
         let chosen = self.offers.values().filter(|offer| offers.contains(&offer.id));
         chosen.flat_map(|offer| offer.members.iter().copied())

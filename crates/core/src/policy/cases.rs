@@ -26,15 +26,15 @@ use crate::request::{Caller, JobRequest, Json, NewJob};
 use crate::time::Timestamp;
 use crate::verdict::{Decision, Verdict};
 
-/// One request and what must come of it.
+/// One request and the verdict that it must get.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub name: String,
-    /// The line of the file it begins in.
+    /// The line of the file where the case begins.
     pub line: usize,
     pub request: JobRequest,
     pub now: Timestamp,
-    /// What velocity windows hold, by rule.
+    /// The counts of velocity windows, by rule.
     pub velocity: BTreeMap<String, u64>,
     pub expect: Expected,
 }
@@ -42,11 +42,11 @@ pub struct Case {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     pub decision: Decision,
-    /// Any rule will do if none is named.
+    /// If absent, any rule may decide.
     pub rule: Option<String>,
 }
 
-/// What came of a case.
+/// The result of one case.
 #[derive(Clone, Debug)]
 pub struct CaseOutcome {
     pub name: String,
@@ -62,7 +62,7 @@ impl CaseOutcome {
     }
 }
 
-/// Asks the policy about every case.
+/// Evaluates the policy for every case.
 pub fn run_cases(policy: &Policy, cases: &[Case]) -> Vec<CaseOutcome> {
     let judge = |case: &Case| CaseOutcome {
         name: case.name.clone(),
@@ -73,7 +73,7 @@ pub fn run_cases(policy: &Policy, cases: &[Case]) -> Vec<CaseOutcome> {
     cases.iter().map(judge).collect()
 }
 
-/// Windows that hold what a case says.
+/// Velocity windows with the counts that a case states.
 struct Stated<'a>(&'a BTreeMap<String, u64>);
 
 impl Velocity for Stated<'_> {
@@ -82,7 +82,7 @@ impl Velocity for Stated<'_> {
     }
 }
 
-/// Reads a file of cases. `file` is the name that errors show.
+/// Reads a file of cases. `file` is its name in error messages.
 pub fn load_cases(file: &str, text: &str) -> Result<Vec<Case>, Vec<ConfigError>> {
     let mut report = ConfigReport::new(file);
     let cases = yaml::parse(text, &mut report).and_then(|root| read_cases(&root, &mut report));
@@ -132,7 +132,8 @@ fn read_expected(node: &YamlNode, report: &mut ConfigReport) -> Option<Expected>
     Some(Expected { decision: decision?, rule })
 }
 
-/// A request as a client would send it: what the gateway refuses is refused here.
+/// A request as a client would send it. Whatever the gateway refuses is refused here too, so that no case tests an
+/// impossible request.
 fn read_request(node: &YamlNode, report: &mut ConfigReport) -> Option<JobRequest> {
     let fields = Fields::of(node, &keys::REQUEST, report)?;
     let mut text = |key: &str| fields.get(key).and_then(|node| read::text(node, key, report)).map(str::to_owned);

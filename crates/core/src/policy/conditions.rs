@@ -1,4 +1,4 @@
-//! The `match:` of an input rule.
+//! The conditions (`match:`) of an input rule.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::glob::Glob;
 
 pub(super) type NameSet = BTreeSet<Box<str>>;
 
-/// All that are given must hold.
+/// The conditions of one rule: all that are given must hold.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
     tenants: Option<NameSet>,
@@ -29,19 +29,20 @@ pub(super) struct Conditions {
     risk_tags: Option<NameSet>,
     requires: Option<NameSet>,
     labels: Vec<(Box<str>, Box<str>)>,
-    /// Holds when a label of these names is there with a value that is not listed.
+    /// Holds if the job has a label of one of these names with a value that is not listed.
     label_not_in: Vec<(Box<str>, NameSet)>,
-    /// Holds when a label of these names is a number above its limit.
+    /// Holds if the job has a label of one of these names with a number above its limit.
     label_threshold: Vec<(Box<str>, f64)>,
     payload_bytes_over: Option<u64>,
     content: Content,
     when: Option<When>,
     velocity: Option<VelocityLimit>,
-    /// Nothing but `when` and `velocity` is given: most rules that no index leaves out are of this kind.
+    /// The rule has only `when` and `velocity`. Most rules that the index cannot skip are of this kind, so `check` skips the
+    /// other conditions.
     only_when: bool,
 }
 
-/// What reading a rule needs besides its own text.
+/// The context for reading a rule.
 pub(super) struct RuleReader<'a> {
     pub(super) patterns: Option<&'a Patterns>,
     pub(super) regexes: &'a mut Regexes,
@@ -80,19 +81,19 @@ impl Conditions {
         })
     }
 
-    /// No job of another topic meets them.
+    /// The topics outside of which the conditions cannot hold; None if there is no such bound.
     pub(super) fn needed_topics(&self) -> Option<Cow<'_, [Glob]>> {
         let by_when = || self.when.as_ref()?.predicate.topics();
         self.topics.as_deref().map(Cow::Borrowed).or_else(|| by_when().map(Cow::Owned))
     }
 
-    /// No job of another tenant meets them.
+    /// The tenants outside of which the conditions cannot hold; None if there is no such bound.
     pub(super) fn needed_tenants(&self) -> Option<Cow<'_, NameSet>> {
         let by_when = || self.when.as_ref()?.predicate.tenants();
         self.tenants.as_ref().map(Cow::Borrowed).or_else(|| by_when().map(|names| Cow::Owned(names.into_iter().collect())))
     }
 
-    /// They are met by no job whose number does not meet this.
+    /// A bound on a number of the job without which the conditions cannot hold.
     pub(super) fn bound(&self) -> Option<Bound> {
         self.when.as_ref()?.predicate.bound()
     }
@@ -101,7 +102,8 @@ impl Conditions {
         self.when.as_ref().is_some_and(|when| evaluation.falls_short(when))
     }
 
-    /// Cheap conditions first, and velocity last: it counts only jobs that meet all the others.
+    /// Checks cheap conditions first and velocity last, because velocity must count only jobs that meet all other
+    /// conditions.
     pub(super) fn check(
         &self,
         rule: &str,
@@ -179,12 +181,12 @@ impl Conditions {
     }
 }
 
-/// What became of one rule for one subject.
+/// The outcome of one rule for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RuleMatch {
     Matched,
     Missed(Miss),
-    /// Whether it matches cannot be told.
+    /// A condition could not be evaluated.
     Failed(String),
 }
 
@@ -205,7 +207,7 @@ pub(super) enum Miss {
     Patterns,
     Scan,
     When,
-    /// With the count of the window.
+    /// The count of the velocity window.
     Velocity(u64),
 }
 
@@ -257,8 +259,8 @@ pub(super) fn labels(node: &YamlNode, report: &mut ConfigReport) -> Vec<(Box<str
     entries.iter().filter_map(|entry| value(entry, report)).collect()
 }
 
-/// The key was once called `label_allowlist`, which says the opposite of what it does: the rule holds for values that are *not*
-/// listed. Stored policies have the former name, so both are read.
+/// Reads `label_not_in`. Its former name `label_allowlist` said the opposite of what it does: the rule holds for values that
+/// are *not* listed. Stored policies have the former name, so both are read.
 fn label_not_in(fields: &Fields<'_>, report: &mut ConfigReport) -> Vec<(Box<str>, NameSet)> {
     let (name, node) = match (fields.get("label_not_in"), fields.get("label_allowlist")) {
         (Some(_), Some(former)) => {

@@ -1,4 +1,4 @@
-//! What a new policy would have decided differently.
+//! Compares two policies: which jobs would a new policy have decided differently?
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::request::JobRequest;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 
-/// One job on which two policies disagree.
+/// A job on which two policies disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub job_id: JobId,
@@ -18,8 +18,8 @@ pub struct Change {
     pub new: Arc<Verdict>,
 }
 
-/// Judges every request by both policies, as of its time, and tells where decision or conditions differ. A mere change of
-/// rule or reason is none.
+/// Judges every request by both policies, as of the request's time, and returns those whose decisions or constraints differ.
+/// A different rule or reason with the same decision is no change.
 pub fn diff<'a>(
     old: &Policy,
     new: &Policy,

@@ -1,4 +1,4 @@
-//! Why a verdict is what it is, rule by rule.
+//! Explains a verdict, rule by rule.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::velocity::Velocity;
 use super::when::Evaluation;
 use crate::verdict::Verdict;
 
-/// A verdict and the rules that were looked at on the way to it.
+/// A verdict, with the rules that were evaluated for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     pub verdict: Arc<Verdict>,
-    /// In the order they were looked at: the base rules, then the overlays, each up to the rule that decided.
+    /// In the order of evaluation: the base rules, then the overlays, each up to the rule that decided.
     pub looks: Vec<RuleTrace>,
 }
 
-/// One rule and what became of it.
+/// A rule and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleTrace {
     pub scope: RuleScope,
@@ -27,7 +27,7 @@ pub struct RuleTrace {
     pub outcome: LookOutcome,
 }
 
-/// Which part of the policy a rule belongs to.
+/// The part of the policy that a rule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleScope {
     Base,
@@ -40,13 +40,13 @@ pub enum LookOutcome {
     Matched,
     /// The first condition that did not hold, in words.
     Missed(String),
-    /// Why it could not be told; such a rule denies.
+    /// Why the rule could not be evaluated; such a rule denies.
     Failed(String),
 }
 
 impl Policy {
-    /// As [`evaluate`](Policy::evaluate), with every step told. Windows are asked as usual: to leave them as they are, pass
-    /// a [`Velocity`] that only looks.
+    /// Evaluates like [`evaluate`](Policy::evaluate) and records every step. Velocity windows count as usual: pass a
+    /// [`Velocity`] that only reads if they must not change.
     pub fn explain(&self, subject: &Subject<'_>, windows: &dyn Velocity) -> Explanation {
         let facts = Facts::new(subject);
         let evaluation = Evaluation::new(&facts, &self.regexes);
@@ -56,7 +56,7 @@ impl Policy {
     }
 }
 
-/// Every rule in order, without the index, so that the rules it would skip are told too.
+/// Evaluates every rule in order, without the index, so that the trace also shows the rules that the index would skip.
 fn walk<'p>(
     set: &'p RuleSet,
     scope: RuleScope,

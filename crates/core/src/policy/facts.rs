@@ -1,4 +1,4 @@
-//! What `when:` conditions see of a job, made when the first condition asks for it.
+//! The variables of `when:` conditions, each made when the first condition reads it.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -10,14 +10,14 @@ use cel::context::VariableResolver;
 use super::payload::Payload;
 use super::subject::Subject;
 
-/// What `job` has.
+/// The fields of `job`.
 pub(super) const JOB_FIELDS: [&str; 10] =
     ["id", "tenant", "topic", "capability", "priority", "actor", "actor_type", "risk_tags", "requires", "labels"];
 
 pub(super) struct Facts<'a> {
     subject: &'a Subject<'a>,
     payload: OnceLock<Result<Payload<'a>, String>>,
-    /// The same for the interpreter, which few conditions need.
+    /// The variables as values of the CEL interpreter, which few conditions need.
     job_value: OnceLock<CelMap<'a>>,
     payload_value: OnceLock<Option<Box<dyn Val + 'a>>>,
 }
@@ -31,7 +31,7 @@ impl<'a> Facts<'a> {
         self.subject
     }
 
-    /// The parsed payload, or why it is none.
+    /// The parsed payload, or why it cannot be parsed.
     pub(super) fn payload(&self) -> Result<&Payload<'a>, &str> {
         let parsed = self.payload.get_or_init(|| Payload::parse(self.subject.payload).map_err(|error| error.to_string()));
         parsed.as_ref().map_err(String::as_str)

@@ -1,9 +1,9 @@
-//! Finds the rules that can match a topic and a tenant without looking at the others.
+//! An index that finds the rules which can match a topic and a tenant without evaluating the others.
 //!
-//! Rules are kept in buckets by the text their topics begin with, and within a bucket by tenant. A lookup merges the few
-//! buckets that fit, in rule order. Rules that ask for more or less of the same number are lists of their own: if the one that
-//! asks for least is not met, none of them is looked at. A bucket may hold rules that do not match; none that could match is
-//! left out.
+//! Rules are kept in buckets by the prefix of their topics, and within a bucket by tenant. A lookup merges the few buckets
+//! that apply, in rule order. Rules that compare one number with different bounds form a list of their own: if the weakest
+//! bound is not met, the whole list is skipped. A bucket may hold rules that do not match; a rule that could match is never
+//! skipped.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +19,7 @@ struct TenantLists {
     by_tenant: HashMap<Box<str>, Lists>,
 }
 
-/// Positions in ascending order.
+/// Positions of rules, in ascending order.
 #[derive(Debug, Default)]
 struct Lists {
     unbounded: Vec<Position>,
@@ -28,7 +28,7 @@ struct Lists {
 
 #[derive(Debug)]
 struct Bounded {
-    /// The rule that asks for least.
+    /// The rule with the weakest bound of the list.
     weakest: Position,
     bound: Bound,
     positions: Vec<Position>,
@@ -38,7 +38,7 @@ struct Bounded {
 pub(super) struct Index {
     by_topic: HashMap<Box<str>, TenantLists>,
     by_prefix: HashMap<Box<str>, TenantLists>,
-    /// The lengths of the prefixes, so that a lookup tries only those.
+    /// The lengths of the prefixes, so that a lookup tries only these.
     prefix_lengths: BTreeSet<usize>,
 }
 
@@ -65,7 +65,8 @@ impl Index {
         }
     }
 
-    /// Positions of the rules to look at, ascending, each once. `falls_short` tells whether a rule is not met by its bound.
+    /// Positions of the rules to evaluate, ascending and without duplicates. `falls_short` says whether the bound of a rule
+    /// is not met.
     pub(super) fn candidates<'a>(
         &'a self,
         tenant: &str,
@@ -128,7 +129,7 @@ impl Lists {
                 &mut list.positions
             }
         };
-        // Two topics of one rule may share a bucket.
+        // Two topics of one rule may fall into one bucket; the rule must be listed once.
         if list.last() != Some(&position) {
             list.push(position);
         }

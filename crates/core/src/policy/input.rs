@@ -1,4 +1,4 @@
-//! What happens to jobs while no verdict can be had.
+//! The fail mode of the input policy: what happens to jobs while the kernel gives no verdict.
 
 use super::keys;
 use super::rfc3339;
@@ -7,29 +7,29 @@ use crate::config::read::{self, Fields};
 use crate::config::yaml::YamlNode;
 use crate::time::Timestamp;
 
-/// Whether work goes on without a check.
+/// Whether work continues without a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailMode {
-    /// It waits.
+    /// Jobs wait for the check.
     Closed,
-    /// It goes on, marked and re-judged later.
+    /// Jobs continue, are marked, and are judged later.
     Open,
 }
 
 pub(super) const FAIL_MODES: [(&str, FailMode); 2] = [("closed", FailMode::Closed), ("open", FailMode::Open)];
 
-/// The `input_policy` of a policy. It acts where the kernel can be away: at schedulers that ask it from elsewhere.
+/// The `input_policy` section. It only matters with a safety kernel in another process, which may not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputPolicy {
     pub mode: FailMode,
-    /// When an open mode closes by itself.
+    /// From this time on an open mode is closed.
     pub until: Option<Timestamp>,
 }
 
 impl InputPolicy {
     pub const CLOSED: Self = Self { mode: FailMode::Closed, until: None };
 
-    /// The mode in force; an open one closes by itself at its `until`.
+    /// The mode in force: an open mode closes by itself at `until`.
     pub fn fail_mode(&self, now: Timestamp) -> FailMode {
         if self.until.is_some_and(|until| now >= until) { FailMode::Closed } else { self.mode }
     }
@@ -45,7 +45,7 @@ impl InputPolicy {
     }
 }
 
-/// A moment in RFC 3339.
+/// A time in RFC 3339.
 pub(super) fn time(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<Timestamp> {
     let text = read::text(node, name, report)?;
     let moment = rfc3339::parse(text);

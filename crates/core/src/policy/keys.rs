@@ -1,4 +1,5 @@
-//! Every key of the language, by section. The parser refuses all others; the published schema lists the same.
+//! Every key of the policy language, by section. The parser refuses all other keys; a test compares the published schema
+//! with these lists.
 
 use crate::config::Section;
 
@@ -21,7 +22,7 @@ pub(super) static MATCH: Section = Section {
         "requires",
         "labels",
         "label_not_in",
-        // The former name of label_not_in.
+        // The former name of `label_not_in`, which stored policies have.
         "label_allowlist",
         "label_threshold",
         "actors",

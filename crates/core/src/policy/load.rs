@@ -1,4 +1,4 @@
-//! From the text of a file to a policy, or to everything that is wrong with it.
+//! Loads a policy from the text of a file, or reports every error in it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,17 +19,18 @@ use crate::formula::Regexes;
 use crate::ids::check_name;
 use crate::verdict::Decision;
 
-/// The only version of the language so far.
+/// The only version of the policy language so far.
 const VERSION: u64 = 1;
 const NO_MATCH: &str = "no rule matched";
 
 impl Policy {
-    /// Compiles a policy file. `file` is the name that errors show.
+    /// Compiles a policy file. `file` is its name in error messages.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         Self::read(text, ConfigReport::new(file))
     }
 
-    /// A text that was taken before, perhaps by an earlier version that minded less.
+    /// Compiles a text that was accepted before, perhaps by an earlier version with fewer checks. New checks must not make
+    /// it unreadable.
     pub fn load_stored(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         Self::read(text, ConfigReport::of_stored(file))
     }

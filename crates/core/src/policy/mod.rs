@@ -1,9 +1,9 @@
-//! Policies: rules that decide whether a job may run and whether its result may come out.
+//! Policies: rules that decide whether a job may run and whether its result may be exposed.
 //!
-//! A policy is one YAML file. [`Policy::load`] refuses it with every fault it has, or compiles it once into an immutable
-//! value that any number of threads may ask. Rules are tried in order and the first that matches decides; no match and no
-//! default is a denial. The overlays of a tenant and of a workflow are tried after that and can only make the verdict
-//! stricter. What cannot be evaluated denies.
+//! A policy is one YAML file. [`Policy::load`] refuses it with every error it contains, or compiles it once into an
+//! immutable value that any number of threads may evaluate. Rules are tried in order and the first that matches decides;
+//! without a match and without a default the verdict is a denial. The overlays of the tenant and of the workflow are
+//! evaluated after that and can only make the verdict stricter. A rule that cannot be evaluated denies.
 
 mod cases;
 mod conditions;
@@ -70,12 +70,12 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// `sha256:` and the hash of the file's text: equal text, equal policy.
+    /// `sha256:` and the hash of the file's text. Policies with equal snapshots are equal.
     pub fn snapshot(&self) -> &Arc<str> {
         &self.snapshot
     }
 
-    /// The text it was loaded from.
+    /// The text that the policy was loaded from.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -84,19 +84,19 @@ impl Policy {
         &self.output
     }
 
-    /// What happens to jobs while no verdict can be had.
+    /// The fail mode for jobs that get no verdict.
     pub fn input(&self) -> &InputPolicy {
         &self.input
     }
 
-    /// Judges one job. Whatever one rule decides alone is one verdict, shared by all of its jobs.
+    /// Judges one job. If one rule alone decides, its verdict is shared by all jobs that it decides.
     pub fn evaluate(&self, subject: &Subject<'_>, windows: &dyn Velocity) -> Arc<Verdict> {
         let facts = Facts::new(subject);
         let evaluation = Evaluation::new(&facts, &self.regexes);
         self.judge(subject, |_, set| set.first(subject, &evaluation, windows))
     }
 
-    /// The base rules, then the overlays that apply; `first` finds the deciding rule of a set.
+    /// Evaluates the base rules, then the overlays that apply. `first` finds the deciding rule of a set.
     fn judge<'p>(
         &'p self,
         subject: &Subject<'_>,

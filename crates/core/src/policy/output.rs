@@ -1,7 +1,7 @@
-//! The output policy: whether a result may come out.
+//! The output policy: whether a result may be exposed.
 //!
-//! It is asked in two steps. The first looks at what is known without reading the result; only rules that look for
-//! content make the second one necessary. In both, the first rule in order that matches decides.
+//! It has two steps. The first looks only at metadata, known without reading the result; the second scans the content, and
+//! is needed only if a rule with content conditions could match. In both steps the first rule in order that matches decides.
 
 mod gate;
 mod read;
@@ -20,22 +20,22 @@ use crate::scan::{FindingKey, Scanners};
 
 pub use gate::{OutputGate, OutputRules};
 
-/// What is known about a result before it is read.
+/// The metadata of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputSubject<'a> {
     pub tenant: &'a str,
     pub topic: &'a str,
     pub labels: &'a BTreeMap<String, String>,
     pub output_bytes: u64,
-    /// The error text of an attempt that failed. Content rules look at it in the first step.
+    /// The error text of a failed attempt. It is short, so content rules scan it in the first step.
     pub error: Option<&'a str>,
 }
 
-/// What came of the first step.
+/// The outcome of the first step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputLook {
     Decided(OutputVerdict),
-    /// A rule that could match has to see the content.
+    /// A rule that could match has content conditions.
     NeedsContent,
 }
 
@@ -62,7 +62,7 @@ struct OutputRule {
     id: Arc<str>,
     reason: Arc<str>,
     decision: OutputDecision,
-    /// The job waits for the content check before it counts as done.
+    /// The result is hidden until its content has been scanned.
     hold: bool,
     tenants: Option<NameSet>,
     topics: Option<Vec<Glob>>,
@@ -72,30 +72,30 @@ struct OutputRule {
     content: Content,
 }
 
-/// Of a result, the copy must be JSON by the rule for all results: two names may have become the same one. An error text need
-/// not be JSON at all.
+/// The copy of a result must be valid JSON by the rules for results: redaction may have made two keys equal. An error text
+/// need not be JSON.
 fn kept(text: &str, clean: &str) -> Option<Json> {
     if Json::read(text).is_ok() { Json::parse(clean).ok() } else { Some(Json::trusted(clean)) }
 }
 
 impl OutputPolicy {
-    /// Whether results are to be checked. It is asked first; an operator's setting may overrule it.
+    /// Whether results are checked at all. An operator's setting may override it.
     pub fn enabled(&self) -> bool {
         self.enabled
     }
 
-    /// Decides what can be decided without the content.
+    /// The first step: decides what can be decided without the content.
     pub fn metadata(&self, subject: &OutputSubject<'_>) -> OutputLook {
         let Some(rule) = self.rules.iter().find(|rule| rule.fits(subject)) else {
             return OutputLook::Decided(self.no_match());
         };
-        // An error text that is to be redacted goes through `content`, which can do it.
+        // An error text that must be redacted is passed to `content`, which redacts.
         let in_error = || rule.decision.withholds() && subject.error.is_some_and(|error| rule.content.hits(error));
         if rule.content.is_none() || in_error() { OutputLook::Decided(self.verdict(rule)) } else { OutputLook::NeedsContent }
     }
 
-    /// Whether the job has to wait for the content check. Also when a rule after the content would withhold the result
-    /// whatever is in it: what cannot come out clean must not be out meanwhile.
+    /// Whether the result must be hidden until the content scan. Also if a later rule without content conditions would
+    /// withhold the result: a result that cannot be exposed in the end must not be exposed meanwhile.
     pub fn holds(&self, subject: &OutputSubject<'_>) -> bool {
         let mut asked = false;
         for rule in self.rules.iter().filter(|rule| rule.fits(subject)) {
@@ -114,13 +114,13 @@ impl OutputPolicy {
         self.hold_topics.iter().any(|topic| topic.matches(subject.topic))
     }
 
-    /// What happens to the result when it cannot be checked.
+    /// What happens to a result that cannot be scanned.
     pub fn fail_mode(&self, subject: &OutputSubject<'_>) -> FailMode {
         let fits = |rule: &&FailModeRule| in_scope(rule.topics.as_deref(), rule.tenants.as_ref(), subject);
         self.fail_modes.iter().find(fits).map_or(self.fail_mode, |rule| rule.mode)
     }
 
-    /// Decides about one text: the output, or the error text. Each is asked about on its own.
+    /// The second step, for one text: the result or the error text.
     pub fn content(&self, subject: &OutputSubject<'_>, text: &str, key: &FindingKey) -> OutputVerdict {
         let matching = self.rules.iter().filter(|rule| rule.fits(subject)).find(|rule| rule.content.hits(text));
         let Some(rule) = matching else { return self.no_match() };
@@ -138,7 +138,7 @@ impl OutputPolicy {
         verdict
     }
 
-    /// Decides about content that could not be read, or is too large to be: a rule that had to see it holds it back.
+    /// Decides on content that could not be read or is too large: the first rule that has to scan it quarantines it.
     pub fn unreadable(&self, subject: &OutputSubject<'_>, why: &str) -> OutputVerdict {
         for rule in self.rules.iter().filter(|rule| rule.fits(subject)) {
             let mut verdict = self.verdict(rule);
@@ -179,7 +179,7 @@ impl OutputPolicy {
 }
 
 impl OutputRule {
-    /// Whether everything but the content matches.
+    /// Whether all conditions but those on content hold.
     fn fits(&self, subject: &OutputSubject<'_>) -> bool {
         let label =
             |(name, value): &(Box<str>, Box<str>)| subject.labels.get(&**name).is_some_and(|found| **found == **value);
@@ -195,7 +195,7 @@ fn in_scope(topics: Option<&[Glob]>, tenants: Option<&NameSet>, subject: &Output
         && tenants.is_none_or(|tenants| tenants.contains(subject.tenant))
 }
 
-/// The text without what any of the selections finds, or nothing if that cannot be promised.
+/// The text without the findings of the selections; None if some finding could not be removed.
 fn redact(content: &Content, text: &str, key: &FindingKey) -> Option<String> {
     let scanners = Scanners::builtin();
     let mut clean = text.to_owned();

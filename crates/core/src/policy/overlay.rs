@@ -1,12 +1,12 @@
-//! Overlays of tenants and workflows: they can make a verdict stricter, never looser.
+//! Overlays of tenants and workflows: they can make a verdict stricter, never weaker.
 
 use super::rule::hash_of;
 use crate::verdict::{ApprovalTerms, Decision, Verdict};
 
-/// Of two verdicts the stricter, under the conditions of both.
+/// The stricter of two verdicts, under the constraints of both.
 ///
-/// Where the other verdict adds conditions, the hash covers both rules: an approval given under one set of conditions must
-/// not outlive a change of either.
+/// Where the other verdict adds constraints, the hash covers both rules: an approval given under one set of constraints must
+/// not outlive a change of either rule.
 pub(super) fn tighten(base: Verdict, overlay: Verdict) -> Verdict {
     let stricter = strictness(overlay.decision) > strictness(base.decision);
     let (decided, other) = if stricter { (overlay, base) } else { (base, overlay) };

@@ -1,4 +1,4 @@
-//! Content conditions: named scanners, the patterns a policy defines, and patterns written into a rule.
+//! Content conditions: built-in scanners, the patterns that a policy defines, and patterns written into a rule.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::config::{ConfigReport, SourcePosition};
 use crate::formula::last_line;
 use crate::scan::{PatternFault, Scanners, Selection, UserPattern};
 
-/// The group that names every pattern of the policy at once.
+/// The name that selects every pattern of the policy at once.
 const ALL_PATTERNS: &str = "patterns";
 
-/// What `scan:` may name in one policy.
+/// The names that `scan:` may use in one policy.
 pub(super) struct Patterns {
     scanners: Scanners,
-    /// As they are written, for the hashes of the rules that use them.
+    /// The definitions as written, for the hashes of the rules that use them.
     definitions: BTreeMap<String, Json>,
 }
 
 impl Patterns {
-    /// `None` if a definition is wrong; every wrong one is reported.
+    /// None if a definition is invalid; every invalid one is reported.
     pub(super) fn read(node: Option<&YamlNode>, report: &mut ConfigReport) -> Option<Self> {
         let mut patterns = Vec::new();
         let mut definitions = BTreeMap::new();
@@ -45,7 +45,7 @@ impl Patterns {
         }
     }
 
-    /// The definitions that the meaning of a `scan:` list depends on.
+    /// The definitions that the names of a `scan:` list stand for.
     pub(super) fn definitions(&self, scan: Option<&Json>) -> BTreeMap<&str, &Json> {
         let named = |name: &str| {
             let list = scan.and_then(Json::as_array);
@@ -65,7 +65,7 @@ fn read_pattern(name: &str, node: &YamlNode, report: &mut ConfigReport) -> Optio
     Some(UserPattern { name: name.to_owned(), regex: regex.to_owned(), keywords })
 }
 
-/// Compiles one pattern alone, so that every wrong one is named and not only the first.
+/// Compiles one pattern alone, so that every invalid one is reported and not only the first.
 fn check(pattern: &UserPattern, at: SourcePosition, report: &mut ConfigReport) -> bool {
     match Scanners::new(std::slice::from_ref(pattern)) {
         Ok(_) => true,
@@ -76,7 +76,7 @@ fn check(pattern: &UserPattern, at: SourcePosition, report: &mut ConfigReport) -
     }
 }
 
-/// Regex errors are drawn over several lines; the last one has the reason.
+/// Regex errors have several lines with a drawing; the last line has the reason.
 fn fault(fault: &PatternFault) -> String {
     match fault {
         PatternFault::Syntax(text) => format!("bad regex: {}", last_line(text)),
@@ -84,7 +84,7 @@ fn fault(fault: &PatternFault) -> String {
     }
 }
 
-/// The content conditions of one rule. Both must hold where both are given.
+/// The content conditions of one rule. If both are given, both must hold.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pub(super) scan: Option<Selection>,
@@ -92,7 +92,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// `known` is `None` when the policy's patterns are wrong themselves: names cannot be judged then.
+    /// `known` is None if the policy's own patterns are invalid: then names are not checked.
     pub(super) fn read(fields: &Fields<'_>, rule: &str, known: Option<&Patterns>, report: &mut ConfigReport) -> Self {
         let scan = fields.get("scan").and_then(|node| select(node, known, report));
         let patterns = fields.get("patterns").and_then(|node| inline(node, rule, report));
@@ -131,7 +131,7 @@ fn select(node: &YamlNode, known: Option<&Patterns>, report: &mut ConfigReport) 
     scanners.select(&names.iter().map(|(name, _)| *name).collect::<Vec<_>>()).ok()
 }
 
-/// Patterns written into a rule go through the scanners too, which see through the escapes of JSON.
+/// Patterns written into a rule go through the scanners too, because these see through the escapes of JSON.
 fn inline(node: &YamlNode, rule: &str, report: &mut ConfigReport) -> Option<Selection> {
     let texts = read::texts(node, "patterns", report)?;
     let mut patterns = Vec::new();
@@ -151,7 +151,7 @@ fn inline(node: &YamlNode, rule: &str, report: &mut ConfigReport) -> Option<Sele
     }
 }
 
-/// How findings call a pattern without a name: by its rule and place.
+/// The name of a pattern without a name, in findings: the rule's id and the pattern's position.
 fn inline_name(rule: &str, position: usize) -> String {
     let plain =
         |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c.to_ascii_lowercase() } else { '-' };

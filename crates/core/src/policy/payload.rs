@@ -1,4 +1,4 @@
-//! The payload of a job as conditions see it: parsed once, with texts borrowed from the request where they have no escapes.
+//! The payload of a job in conditions: parsed once, and texts without escapes borrowed from the request.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 pub(super) enum Payload<'a> {
     Null,
     Bool(bool),
-    /// Whole numbers where they fit, so that they mix with the numbers written in an expression.
+    /// Integers wherever they fit, so that they compare with integer literals of an expression.
     Int(i64),
     UInt(u64),
     Double(f64),
@@ -21,13 +21,13 @@ pub(super) enum Payload<'a> {
     Map(Entries<'a>),
 }
 
-/// By name, each name once.
+/// The entries of an object, sorted by name, each name once.
 #[derive(Debug, Default)]
 pub(super) struct Entries<'a>(Vec<(Cow<'a, str>, Payload<'a>)>);
 
 impl<'a> Entries<'a> {
-    /// None if a name stands twice. No such payload is let in; an earlier version took them, and what its worker would make of
-    /// one cannot be told.
+    /// None if a name occurs twice. New payloads with such names are refused; an earlier version accepted them, and which of
+    /// the values a worker reads is unknown, so no rule can judge them.
     fn new(mut entries: Vec<(Cow<'a, str>, Payload<'a>)>) -> Option<Self> {
         if !entries.is_sorted_by(|(a, _), (b, _)| a < b) {
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -51,7 +51,7 @@ impl<'a> Payload<'a> {
         serde_json::from_str(text)
     }
 
-    /// As the interpreter takes it.
+    /// The payload as a value of the CEL interpreter.
     pub(super) fn to_val(&self) -> Box<dyn Val + 'a> {
         match self {
             Self::Null => Box::new(CelNull),

@@ -1,10 +1,10 @@
-//! Moments written as RFC 3339, such as `2030-01-31T12:00:00Z` or `2030-01-31T13:00:00.5+01:00`.
+//! Parses RFC 3339 times such as `2030-01-31T12:00:00Z` or `2030-01-31T13:00:00.5+01:00`.
 
 use crate::time::Timestamp;
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// `None` if the text is no moment of the calendar. Leap seconds are none: Unix time has no name for them.
+/// None if the text is no time of the calendar. Leap seconds are refused, because Unix time cannot express them.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     let (date, time) = (text.get(..10)?, text.get(11..)?);
     if !matches!(text.as_bytes()[10], b'T' | b't') {
@@ -26,7 +26,7 @@ fn days(date: &str) -> Option<i64> {
     if !(1..=*length).contains(&day) {
         return None;
     }
-    // Leap days before the first of January: counted from the year 0, which was one.
+    // Leap days before 1 January of the year, counted from the year 0, which was a leap year.
     let leap_days = |year: i64| if year == 0 { 0 } else { (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1 };
     Some((year - 1970) * 365 + leap_days(year) - leap_days(1970) + before.iter().sum::<i64>() + day - 1)
 }
@@ -40,7 +40,7 @@ fn clock_ms(clock: &str) -> Option<i64> {
     Some(((hour * 60 + minute) * 60 + second) * 1000 + fraction.map_or(Some(0), fraction_ms)?)
 }
 
-/// The first three digits; the rest is finer than a timestamp.
+/// The first three digits; the others are finer than a timestamp.
 fn fraction_ms(digits: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -58,7 +58,7 @@ fn offset_ms(zone: &str) -> Option<i64> {
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60_000)
 }
 
-/// Numbers of exactly these many digits.
+/// Numbers with exactly these many digits.
 fn fields<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Option<[i64; N]> {
     let mut numbers = [0; N];
     let mut parts = text.split(separator);

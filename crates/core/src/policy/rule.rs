@@ -19,7 +19,7 @@ use crate::config::yaml::YamlNode;
 use crate::config::{ConfigReport, SourcePosition, sha256};
 use crate::ids::check_name;
 
-/// The id that verdicts without a matching rule carry.
+/// The rule id of verdicts without a matching rule.
 pub const DEFAULT_RULE: &str = "default";
 
 #[derive(Debug)]
@@ -28,10 +28,10 @@ pub(super) struct Rule {
     pub(super) conditions: Conditions,
 }
 
-/// The ids of a policy, over all of its sections: a verdict names only the id.
+/// The rule ids of a policy, over all sections: a verdict names only the id, so it must be unique.
 pub(super) type Ids = BTreeMap<String, SourcePosition>;
 
-/// Reads and takes the id of a rule.
+/// Reads the id of a rule and refuses one that is taken.
 pub(super) fn read_id<'a>(fields: &Fields<'a>, ids: &mut Ids, report: &mut ConfigReport) -> Option<&'a str> {
     let node = fields.need("id", report)?;
     let id = read::text(node, "id", report)?;
@@ -65,8 +65,8 @@ impl Rule {
     }
 }
 
-/// SHA-256 over what a rule says, whatever its layout: the order of keys, comments and the description do not count; the
-/// patterns its scanners stand for do.
+/// SHA-256 over the meaning of a rule, independent of its layout: the order of keys, comments and the description do not
+/// count; the definitions of the patterns that it scans for do.
 fn content_hash(node: &YamlNode, scope: &str, patterns: &Patterns) -> Arc<str> {
     #[derive(Serialize)]
     struct HashedRule<'a> {
@@ -86,22 +86,22 @@ pub(super) fn hash_of(content: &impl Serialize) -> Arc<str> {
     sha256(&serde_json::to_vec(content).unwrap_or_default()).into()
 }
 
-/// Rules in order, with the index that skips those that cannot match.
+/// Rules in order, with the index that skips rules which cannot match.
 #[derive(Debug, Default)]
 pub(super) struct RuleSet {
     pub(super) rules: Vec<Rule>,
     index: Index,
 }
 
-/// A rule that decides.
+/// The rule that decided.
 pub(super) struct DecidingRule<'a> {
     pub(super) rule: &'a Rule,
-    /// Why the rule could not be evaluated; it then denies.
+    /// Why the rule could not be evaluated; then it denies.
     pub(super) failure: Option<String>,
 }
 
 impl RuleSet {
-    /// `scope` says where the rules apply, in words that are part of their hash.
+    /// `scope` names where the rules apply; it is part of their hashes.
     pub(super) fn read(node: &YamlNode, scope: &str, ids: &mut Ids, reading: &mut RuleReader<'_>) -> Self {
         let items = read::items(node, "rules", reading.report).unwrap_or_default();
         let rules: Vec<Rule> = items.iter().filter_map(|item| Rule::read(item, scope, ids, reading)).collect();

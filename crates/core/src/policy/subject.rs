@@ -1,4 +1,4 @@
-//! What a policy is asked about.
+//! The subject of a policy evaluation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 /// The label that names the workflow a job belongs to, for the overlay of that workflow.
 pub const WORKFLOW_LABEL: &str = "workflow_id";
 
-/// One job at one moment, borrowed from wherever it is kept.
+/// One job at one time, borrowed from its owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub job_id: &'a str,
@@ -23,7 +23,7 @@ pub struct Subject<'a> {
     pub actor: &'a str,
     pub actor_type: Option<&'a str>,
     pub priority: Priority,
-    /// JSON text.
+    /// The payload as JSON text.
     pub payload: &'a str,
     pub now: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What a rule says once it matches: decision, constraints, approval terms, remediations.
+//! The terms of a rule: decision, constraints, approval terms, remediations.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,13 +10,13 @@ use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
 use crate::verdict::{Access, ApprovalTerms, Constraints, Decision, Grounds, Remediation, Verdict};
 
-/// More approvers than this will not be found.
+/// A larger number of approvers is a typing error.
 const APPROVERS_MAX: u64 = 100;
-/// A number that `max_retries` and its like can hold everywhere.
+/// A bound of `max_retries` and similar settings that fits every type which stores them.
 const RETRIES_MAX: u64 = 1_000;
 const CONCURRENT_MAX: u64 = 1_000_000;
 
-/// A verdict without the snapshot it is given under.
+/// A verdict without its policy snapshot.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) id: Arc<str>,
@@ -26,7 +26,7 @@ pub(super) struct Terms {
     constraints: Constraints,
     approval: Option<ApprovalTerms>,
     remediations: Vec<Remediation>,
-    /// Made for the first job that it decides about. A rule belongs to one policy, so it has one snapshot.
+    /// Made for the first job that the rule decides. A rule belongs to one policy, so it has one snapshot.
     given: OnceLock<Arc<Verdict>>,
 }
 
@@ -68,7 +68,7 @@ impl Terms {
         })
     }
 
-    /// The verdict of a job that nothing else is said about.
+    /// The verdict for jobs that the rule decides alone.
     pub(super) fn shared(&self, snapshot: &Arc<str>) -> Arc<Verdict> {
         self.given.get_or_init(|| Arc::new(self.verdict(snapshot).without_idle_hash())).clone()
     }
@@ -89,7 +89,7 @@ impl Terms {
     }
 }
 
-/// A part that the decision gives no effect is a misunderstanding, and is said to be one.
+/// Refuses settings without effect under the rule's decision: their author expects one.
 fn refuse_idle(fields: &Fields<'_>, decision: Decision, report: &mut ConfigReport) {
     let allows = matches!(decision, Decision::Allow | Decision::AllowWithConstraints);
     let asks = decision == Decision::RequireApproval;

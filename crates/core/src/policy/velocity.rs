@@ -1,4 +1,4 @@
-//! How often something happens: windows over recent jobs, counted outside of the policy.
+//! Velocity conditions: how often jobs arrive, counted in windows outside of the policy.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::config::read::{self, Fields};
 use crate::config::yaml::YamlNode;
 use crate::time::Timestamp;
 
-/// Most jobs a window may allow: it keeps one id for each.
+/// The most jobs that a window may allow, since it keeps one id for each.
 const MAX_JOBS: u64 = 100_000;
 const SECOND_MS: u64 = 1_000;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// Counts different jobs in sliding windows.
+/// Counts distinct jobs in sliding windows.
 ///
-/// It is asked only for jobs that meet every other condition of the rule. Asking twice for one job counts it once, so
-/// that judging a retry or asking again after a crash changes nothing.
+/// Called only for jobs that meet every other condition of the rule. Counting one job twice changes nothing, so that a
+/// retry, or a repeated call after a crash, does not count again.
 pub trait Velocity {
-    /// Adds the job to the window and tells its place there, counted from the oldest job that is still in.
+    /// Adds the job to the window and returns its position, counted from the oldest job that is still inside.
     fn count(&self, window: &VelocityWindow<'_>) -> u64;
 }
 
@@ -27,7 +27,7 @@ pub trait Velocity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VelocityWindow<'a> {
     pub rule: &'a str,
-    /// A JSON list of what the jobs in the window have in common.
+    /// A JSON list of the values that the jobs of the window share.
     pub key: &'a str,
     pub job_id: &'a str,
     pub now: Timestamp,
@@ -66,7 +66,7 @@ impl VelocityLimit {
         Some(Self { max: max?, span: Duration::from_millis(span?), key: key? })
     }
 
-    /// Whether the job, once counted, is one too many; and the count.
+    /// Whether the window exceeds its limit once the job is counted, and the count.
     pub(super) fn exceeded(&self, rule: &str, subject: &Subject<'_>, windows: &dyn Velocity) -> (bool, u64) {
         let key = self.key(subject);
         let window = VelocityWindow { rule, key: &key, job_id: subject.job_id, now: subject.now, span: self.span };
@@ -74,7 +74,7 @@ impl VelocityLimit {
         (count > self.max, count)
     }
 
-    /// JSON, because labels may hold any character a simpler separator would use.
+    /// JSON, because labels may contain any separator character.
     fn key(&self, subject: &Subject<'_>) -> String {
         let parts: Vec<Option<&str>> = self
             .key

@@ -2,10 +2,10 @@
 //!
 //! Expressions see `job` (id, tenant, topic, capability, priority, actor, actor_type, risk_tags, requires, labels),
 //! `payload` (the parsed JSON) and `now` (milliseconds since the Unix epoch). An absent capability or actor type is the
-//! empty text. Looking up a label or a payload field that is absent is an error, and an error denies: ask with
+//! empty text. Looking up a label or a payload field that is absent is an error, and an error denies: test with
 //! `has(payload.x)` or `'x' in job.labels` first. CEL does not define the order in which a map is walked.
 //!
-//! Most conditions are decided by their [`Predicate`]; the interpreter is asked for the rest.
+//! Most conditions are decided by their [`Predicate`]; the interpreter decides the others.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct When {
 }
 
 impl When {
-    /// `rule` is whose it is, for errors.
+    /// `rule` is the rule's id, for errors.
     pub(super) fn compile(
         text: &str,
         rule: &str,
@@ -64,10 +64,10 @@ impl When {
     }
 }
 
-/// What a condition was seen to use.
+/// The variables that a condition reads.
 struct ConditionUses {
     payload: bool,
-    /// Any variable: without one it gives the same for every job.
+    /// Whether it reads any variable. A condition without variables has one value for every job.
     anything: bool,
 }
 
@@ -91,7 +91,7 @@ impl Vocabulary for ConditionUses {
     }
 }
 
-/// Evaluates the conditions of one policy for one subject. What they share is made when the first one needs it.
+/// Evaluates the conditions of one policy for one subject. Values that conditions share are computed when first needed.
 pub(super) struct Evaluation<'f, 's> {
     desk: PredicateScratch<'f, 's>,
     regexes: &'f Arc<Regexes>,
@@ -103,16 +103,16 @@ impl<'f, 's> Evaluation<'f, 's> {
         Self { desk: PredicateScratch::new(facts), regexes, context: OnceCell::new() }
     }
 
-    /// The condition is false, by the bound that it has.
+    /// Whether the condition is false because its bound is not met.
     pub(super) fn falls_short(&self, when: &When) -> bool {
         when.predicate.falls_short(&self.desk)
     }
 
-    /// Whether the condition holds, or in words why that cannot be told.
+    /// Whether the condition holds, or an error text that says why it cannot be evaluated.
     pub(super) fn holds(&self, when: &When) -> Result<bool, String> {
         match when.predicate.holds(&self.desk) {
             Some(false) => Ok(false),
-            // What is no JSON denies even where its fields do not count.
+            // A payload that is not valid JSON denies, even if the condition reads none of its fields.
             Some(true) if !when.uses_payload || self.desk.facts().payload().is_ok() => Ok(true),
             Some(true) | None => self.interpret(when),
         }

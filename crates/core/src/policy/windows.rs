@@ -1,4 +1,4 @@
-//! Velocity: the place of a job in a sliding window. Sets of job ids, so asking twice counts once.
+//! Sliding windows of job ids for velocity conditions. They are sets, so counting a job twice changes nothing.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::VelocityWindow;
 use crate::time::Timestamp;
 
-/// Windows kept before those that ran empty are forgotten.
+/// Above this many windows, empty ones are dropped.
 const SWEEP_AT: usize = 4_096;
 
-/// The rule, and what the jobs of a window have in common.
+/// The rule, and the values that the jobs of the window share.
 type WindowKey = (Arc<str>, Arc<str>);
 
 /// The velocity windows of one process.
@@ -21,11 +21,11 @@ pub struct VelocityWindows {
 
 #[derive(Default)]
 struct OpenWindow {
-    /// By time of the first question.
+    /// Job ids by the time when they were first counted.
     order: VecDeque<(Timestamp, Arc<str>)>,
-    /// The place of each since the window was opened.
+    /// The position of each job since the window was opened.
     ids: HashMap<Arc<str>, u64>,
-    /// Jobs that have left it.
+    /// How many jobs have left the window.
     gone: u64,
     span: Duration,
 }
@@ -41,12 +41,12 @@ impl OpenWindow {
         }
     }
 
-    /// The place a new job would take, counted from the oldest that is still in.
+    /// The position that a new job would get, counted from the oldest that is still inside.
     fn next_place(&self) -> u64 {
         self.ids.len() as u64 + 1
     }
 
-    /// A job keeps its place: one that was let in is not shut out by those after it when it is judged again.
+    /// A job keeps its position: one that was allowed before is not refused because of later jobs when it is judged again.
     fn place(&self, id: &str) -> Option<u64> {
         self.ids.get(id).map(|place| place.saturating_sub(self.gone))
     }
@@ -63,7 +63,7 @@ impl OpenWindow {
 }
 
 impl VelocityWindows {
-    /// Adds the job to its window and returns its place there.
+    /// Adds the job to its window and returns its position.
     pub fn enter(&mut self, asked: &VelocityWindow<'_>) -> u64 {
         if self.open.len() >= SWEEP_AT {
             self.open.retain(|_, window| {
@@ -77,7 +77,7 @@ impl VelocityWindows {
         window.add(asked.job_id, asked.now)
     }
 
-    /// The place that the job has or would get. Adds nothing.
+    /// The position that the job has or would get. Changes nothing.
     pub fn look(&mut self, asked: &VelocityWindow<'_>) -> u64 {
         let Some(window) = self.open.get_mut(&(asked.rule.into(), asked.key.into())) else { return 1 };
         window.forget_before(asked.now);

@@ -46,7 +46,7 @@ fn shares_follow_capacity_under_a_backlog() {
         for (key, jobs) in place(&mut roster, &shape(), "p", 100) {
             taken[key as usize] += jobs;
         }
-        // Each job takes equally long: whoever holds more finishes more.
+        // Each job takes equally long, so a worker that holds more jobs finishes more.
         let done = (0..3).find(|key| round % 11 < capacities[..=*key].iter().sum()).unwrap();
         roster.change(&(done as u32), |worker| worker.active -= 1);
     }

@@ -1,5 +1,4 @@
-//! The gate that results and texts pass: the output rules as one process knows them, and what it does where it does not
-//! know them.
+//! The output gate: applies the output rules in force to results and texts, also where this process does not know the rules.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,34 +9,34 @@ use crate::policy::{DEFAULT_RULE, FailMode, Policy};
 use crate::request::{JobRequest, Json};
 use crate::scan::FindingKey;
 
-/// What stands in for a text that no rule could be asked about.
+/// Replaces a text that could not be checked.
 const WITHHELD: &str = "[withheld: the output policy in force is not known here yet]";
 
-/// The output rules that count, as far as they are known here.
+/// The output rules in force, as far as this process knows them.
 #[derive(Clone, Debug)]
 pub enum OutputRules {
-    /// Nobody put a policy in force: no rule wants to see anything.
+    /// No policy is in force, so nothing is checked.
     None,
     Of(Arc<Policy>),
-    /// There may be rules, but this process has not heard them or cannot read them: nothing comes out unchecked.
+    /// There may be rules, but this process has not loaded them or cannot read them: nothing is exposed unchecked.
     Unknown,
 }
 
-/// Asks the rules. Cheap to clone: a scan may move to another thread with it.
+/// Applies the output rules. Cheap to clone, so that a scan can move to another thread.
 #[derive(Clone)]
 pub struct OutputGate {
     key: FindingKey,
-    /// Overrules the policy's own `enabled`.
+    /// An operator's setting that overrides the policy's `enabled`.
     enabled: Option<bool>,
 }
 
 impl OutputGate {
-    /// `key` makes findings comparable and unguessable.
+    /// `key` makes equal findings comparable without revealing them.
     pub fn new(key: FindingKey, enabled: Option<bool>) -> Self {
         Self { key, enabled }
     }
 
-    /// What the metadata of a result says.
+    /// The metadata step for a result.
     pub fn step(&self, rules: &OutputRules, request: &JobRequest, bytes: usize) -> OutputStep {
         let policy = match self.watched(rules) {
             Watched::Nothing => return OutputStep::Pass,
@@ -52,7 +51,7 @@ impl OutputGate {
         }
     }
 
-    /// What happens to a result whose content nobody can look at.
+    /// What happens to a result whose content cannot be scanned.
     pub fn fail_mode(&self, rules: &OutputRules, request: &JobRequest) -> FailMode {
         match self.watched(rules) {
             Watched::Nothing => FailMode::Open,
@@ -61,7 +60,7 @@ impl OutputGate {
         }
     }
 
-    /// What the content of a result says. None: the rules are not known here.
+    /// The content step for a result. None if the rules are not known here.
     pub fn content(&self, rules: &OutputRules, request: &JobRequest, result: &Json) -> Option<OutputVerdict> {
         match rules {
             OutputRules::None => Some(allowed("no output rule")),
@@ -73,8 +72,8 @@ impl OutputGate {
         }
     }
 
-    /// What becomes of a result that nobody can read, whatever the fail mode: a rule that had to see it holds it back.
-    /// None: the rules are not known here.
+    /// The verdict on a result that cannot be read, whatever the fail mode: a rule that has to scan it quarantines it. None
+    /// if the rules are not known here.
     pub fn unreadable(&self, rules: &OutputRules, request: &JobRequest, bytes: usize, why: &str) -> Option<OutputVerdict> {
         match rules {
             OutputRules::None => Some(allowed("no output rule")),
@@ -83,7 +82,7 @@ impl OutputGate {
         }
     }
 
-    /// A text that leaves with an attempt (an error, progress, a log line), without what must not come out.
+    /// A text that is exposed together with an attempt (an error, progress, a log line), with findings removed.
     pub fn clean(&self, rules: &OutputRules, request: &JobRequest, text: Arc<str>) -> Arc<str> {
         let policy = match self.watched(rules) {
             Watched::Nothing => return text,
@@ -99,7 +98,7 @@ impl OutputGate {
         }
     }
 
-    /// A defect of a scanner must not let anything through, nor take its caller along: what it could not read is unreadable.
+    /// A panic in a scanner must neither expose a text nor end the caller: the content counts as unreadable.
     fn checked(&self, policy: &OutputPolicy, subject: &OutputSubject<'_>, text: &str) -> OutputVerdict {
         let checked = catch_unwind(AssertUnwindSafe(|| policy.content(subject, text, &self.key)));
         checked.unwrap_or_else(|_| policy.unreadable(subject, "the scanners failed"))
@@ -118,7 +117,7 @@ impl OutputGate {
     }
 }
 
-/// What there is to check.
+/// The policy to check by.
 enum Watched<'r> {
     Nothing,
     Everything,

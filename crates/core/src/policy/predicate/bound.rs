@@ -1,11 +1,12 @@
-//! The least that a condition asks of a number. Of many that compare the same value the same way, one tells whether any can hold.
+//! Bounds: the weakest requirement of a condition on a number. Of many conditions that compare one value in one direction,
+//! the weakest bound decides whether any can hold.
 
 use std::cmp::Ordering;
 
 use super::{Comparison, Fact, Predicate, PredicateScratch, ScratchSlot, Term};
 
-/// What can be told together: comparisons of one value, the same way, with numbers of one kind. Of other kinds the order is
-/// not exact, so that one would not speak for the others.
+/// Bounds that can be compared with each other: on one value, in one direction, with numbers of one type. Comparing numbers
+/// of different types is inexact, so those are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::policy) struct BoundKind {
     slot: ScratchSlot,
@@ -20,7 +21,7 @@ pub(in crate::policy) struct Bound {
 }
 
 impl Bound {
-    /// Whatever meets the other meets this one too. Both are of one kind.
+    /// Whether every number that meets the other bound meets this one. Both must be of one kind.
     pub(in crate::policy) fn is_weaker_than(&self, other: &Self) -> bool {
         let weaker = match self.kind.order {
             Comparison::Greater | Comparison::NotLess => Ordering::Less,
@@ -31,7 +32,7 @@ impl Bound {
 }
 
 impl Predicate {
-    /// The condition is false for every number that does not meet it.
+    /// A bound without which the condition is false.
     pub(in crate::policy) fn bound(&self) -> Option<Bound> {
         match self {
             Self::All(parts) => parts.iter().find_map(Self::bound),
@@ -48,7 +49,7 @@ impl Predicate {
         }
     }
 
-    /// The number is there and does not meet the bound. If it is not there, nothing is said.
+    /// Whether the number is present and does not meet the bound. An absent number decides nothing.
     pub(in crate::policy) fn falls_short(&self, desk: &PredicateScratch<'_, '_>) -> bool {
         match self {
             Self::All(parts) => parts.iter().find(|part| part.bound().is_some()).is_some_and(|part| part.falls_short(desk)),

@@ -1,4 +1,4 @@
-//! From the syntax of CEL to a predicate.
+//! Compiles the syntax tree of CEL to a predicate.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
@@ -7,7 +7,7 @@ use super::{Comparison, Field, PayloadStep, Predicate, ScratchLayout, ScratchSlo
 use crate::formula::{Regexes, literal};
 
 impl Predicate {
-    /// The parts of the expression that are known here; the others become [`Predicate::Unknown`].
+    /// Compiles the supported parts of an expression; the others become [`Predicate::Unknown`].
     pub(in crate::policy) fn compile(expression: &IdedExpr, regexes: &Regexes, shelf: &mut ScratchLayout) -> Self {
         Compiler { regexes, shelf, payload_terms: 0 }.predicate(expression)
     }
@@ -16,7 +16,7 @@ impl Predicate {
 struct Compiler<'r> {
     regexes: &'r Regexes,
     shelf: &'r mut ScratchLayout,
-    /// How many terms read the payload so far.
+    /// How many terms have read the payload so far.
     payload_terms: usize,
 }
 
@@ -30,7 +30,7 @@ impl Compiler<'_> {
         self.value(expression).or_else(|| Some(Term::Truth(Box::new(self.truth(expression)?))))
     }
 
-    /// What is true or false by its form.
+    /// An expression whose form makes it a boolean.
     fn truth(&mut self, expression: &IdedExpr) -> Option<Predicate> {
         match &expression.expr {
             Expr::Select(select) if select.test => {
@@ -50,8 +50,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The parts of a chain of one operator. Their order does not matter, so that those come first that need no payload,
-    /// and those last that nothing is known of.
+    /// The operands of a chain of one operator. Their order does not matter, so operands without the payload come first and
+    /// unknown ones last.
     fn parts(&mut self, chain: &CallExpr) -> Box<[Predicate]> {
         let mut parts = Vec::new();
         self.gather(chain, &mut parts);
@@ -120,10 +120,10 @@ impl Compiler<'_> {
         Some(Predicate::Text(self.term(text)?, test, self.term(part)?))
     }
 
-    /// Constants, fields, and what is calculated from them.
+    /// Constants, fields, and calculations on them.
     fn value(&mut self, expression: &IdedExpr) -> Option<Term> {
         let mut term = self.unshelved(expression)?;
-        // Terms of the same parts are the same.
+        // Terms with equal parts have equal values, so they share a slot.
         let name = format!("{term:?}");
         if let Term::Label(slot, _) | Term::Payload(slot, _) | Term::Calculated(slot, _) = &mut term {
             *slot = self.shelf.slot(name);

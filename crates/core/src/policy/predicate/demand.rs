@@ -1,20 +1,20 @@
-//! What a condition demands of a job's topic and tenant, so that the index need not offer its rule for others.
+//! Demands: the topics and tenants that a condition requires, so that the index can skip its rule for others.
 
 use super::{Field, Predicate, Term, Test};
 use crate::glob::Glob;
 
 impl Predicate {
-    /// The condition is false for every topic that none of these matches.
+    /// Globs such that the condition is false for every topic that none of them matches.
     pub(in crate::policy) fn topics(&self) -> Option<Vec<Glob>> {
         self.demands(Field::Topic, &|text, whole| Some(if whole { Glob::Exact(text) } else { Glob::Prefix(text) }))
     }
 
-    /// The condition is false for every other tenant.
+    /// Tenants such that the condition is false for every other tenant.
     pub(in crate::policy) fn tenants(&self) -> Option<Vec<Box<str>>> {
         self.demands(Field::Tenant, &|text, whole| whole.then_some(text))
     }
 
-    /// `as_demand` makes a demand of a text that the field is to be, or to begin with.
+    /// `as_demand` turns a text that the field must equal or begin with into a demand.
     fn demands<D>(&self, field: Field, as_demand: &dyn Fn(Box<str>, bool) -> Option<D>) -> Option<Vec<D>> {
         let is_field = |term: &Term| matches!(term, Term::Field(found) if *found == field);
         match self {

@@ -1,4 +1,4 @@
-//! Values as CEL compares them, without being values of CEL.
+//! Values that compare like those of CEL, without being allocated as CEL values.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ impl Fact<'_> {
         matches!(self, Self::Labels(_) | Self::Map(_))
     }
 
-    /// What is of different kinds is not equal; numbers are of one kind. Lists and maps are left to the interpreter.
+    /// Values of different types are unequal; all numbers are one type. Lists and maps are left to the interpreter.
     pub(super) fn equals(&self, other: &Fact<'_>) -> Option<bool> {
         match (self, other) {
             (Self::Null, Fact::Null) => Some(true),
@@ -63,7 +63,7 @@ impl Fact<'_> {
         }
     }
 
-    /// Nothing for what has no order: other kinds, and numbers that are none.
+    /// None for values without an order: of different types, and NaN.
     pub(super) fn order(&self, other: &Fact<'_>) -> Option<Ordering> {
         #[expect(clippy::cast_precision_loss, reason = "the interpreter compares whole numbers with others so")]
         match (self, other) {
@@ -82,7 +82,7 @@ impl Fact<'_> {
         }
     }
 
-    /// Both sides must be of one kind. Sums of texts and lists are left to the interpreter, as is all that fails.
+    /// Both operands must be of one type. Concatenation of texts and lists, and whatever fails, is left to the interpreter.
     pub(super) fn calculate<'r>(&self, operator: Operator, other: &Fact<'_>) -> Option<Fact<'r>> {
         match (self, other) {
             (Self::Int(a), Fact::Int(b)) => match operator {
@@ -133,7 +133,8 @@ impl Fact<'_> {
         i64::try_from(size).ok().map(Self::Int)
     }
 
-    /// `other in self`. The names of maps are texts; other keys are absent, and what can be no key fails.
+    /// `other in self`. Keys of maps are texts: keys of other types are absent, and a value that cannot be a key is an
+    /// error.
     pub(super) fn contains(&self, other: &Fact<'_>) -> Option<bool> {
         match (self, other) {
             (Self::Names(names), Fact::Text(text)) => Some(names.contains(*text)),
@@ -155,7 +156,7 @@ impl Fact<'_> {
     }
 }
 
-/// True as soon as one is, whatever the others; false if all are.
+/// True as soon as one is true, even if others are unknown; false if all are false.
 pub(super) fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut known = Some(false);
     for truth in truths {
@@ -168,7 +169,7 @@ pub(super) fn any(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     known
 }
 
-/// False as soon as one is, whatever the others; true if all are.
+/// False as soon as one is false, even if others are unknown; true if all are true.
 pub(super) fn all(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     any(truths.map(|truth| truth.map(|truth| !truth))).map(|truth| !truth)
 }

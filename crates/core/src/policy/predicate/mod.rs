@@ -1,9 +1,9 @@
-//! `when:` conditions compiled into comparisons of what a job is made of.
+//! `when:` conditions compiled into comparisons of job fields.
 //!
-//! A predicate tells true or false only where the interpreter would; everything else it leaves to the interpreter: what it
-//! does not know, and what fails. That needs no list of the ways to fail, and `false && x` is false for either: CEL lets
-//! the one side of `&&` and `||` that decides stand, in whatever order, even if the other side fails. So a condition is
-//! interpreted only if the parts that are known do not decide it, or to say why it failed.
+//! A predicate decides only what the interpreter would decide alike; it leaves unsupported expressions and all failures to
+//! the interpreter. So it needs no list of the ways to fail. `false && x` is false for both: CEL lets the deciding operand
+//! of `&&` and `||` stand, in whatever order, even if the other one fails. So a condition is interpreted only if its known
+//! operands do not decide it, or to find out why it failed.
 
 mod bound;
 mod compile;
@@ -24,20 +24,20 @@ pub(super) use scratch::{PredicateScratch, ScratchLayout, ScratchSlot};
 
 #[derive(Debug)]
 pub(super) enum Predicate {
-    /// Only the interpreter can tell.
+    /// Only the interpreter can decide it.
     Unknown,
     All(Box<[Self]>),
     Any(Box<[Self]>),
     Not(Box<Self>),
     Equal(Term, Term),
     Ordered(Term, Comparison, Term),
-    /// A text that is one of these, which are sorted.
+    /// The text is one of these, which are sorted.
     OneOf(Term, Box<[Box<str>]>),
     In(Term, Term),
     Has(Term, Box<str>),
     Text(Term, Test, Term),
     Matches(Term, Regex),
-    /// A value that is itself true or false.
+    /// The term is itself a boolean.
     Is(Term),
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Field {
     Now,
 }
 
-/// One step into a payload.
+/// One step of a path into a payload.
 #[derive(Debug)]
 pub(super) enum PayloadStep {
     Name(Box<str>),
@@ -94,7 +94,7 @@ pub(super) enum Test {
 }
 
 impl Predicate {
-    /// Whether it holds, unless only the interpreter can tell.
+    /// Whether the condition holds; None if only the interpreter can decide.
     pub(super) fn holds(&self, desk: &PredicateScratch<'_, '_>) -> Option<bool> {
         match self {
             Self::Unknown => None,
@@ -117,7 +117,7 @@ impl Predicate {
             },
             Self::In(term, Term::List(items)) => {
                 let fact = term.read(desk)?;
-                // An item that fails does so wherever it stands.
+                // An item that fails makes the list fail in the interpreter, wherever it stands.
                 let whole = items.iter().all(|item| item.read(desk).is_some());
                 let equal = any(items.iter().map(|item| item.read(desk)?.equals(&fact)));
                 if whole { equal } else { None }
@@ -148,7 +148,7 @@ impl Predicate {
 }
 
 impl Term {
-    /// The value, unless it is absent, fails or is one that only the interpreter knows.
+    /// The value; None if it is absent, fails, or is only known to the interpreter.
     fn read<'t>(&'t self, desk: &'t PredicateScratch<'_, '_>) -> Option<Fact<'t>> {
         match self {
             Self::Text(text) => Some(Fact::Text(text)),

@@ -1,4 +1,4 @@
-//! What many conditions of a policy ask of the same job: read, or calculated, once.
+//! Values that several conditions of a policy read from one job: each is read or calculated once.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use super::fact::Fact;
 use crate::policy::facts::Facts;
 
-/// So many values are kept; what a policy asks for beyond them is read whenever it is asked for.
+/// The most values kept; further ones are read each time.
 const MOST: u8 = 32;
 
-/// Where a value is kept, if it is.
+/// The slot of a value, if it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::policy) struct ScratchSlot(Option<u8>);
 
@@ -17,7 +17,7 @@ impl ScratchSlot {
     pub(super) const NONE: Self = Self(None);
 }
 
-/// Gives slots to the values that a policy asks for, by what they are called.
+/// Assigns slots to the values that a policy reads, by name.
 #[derive(Debug, Default)]
 pub(in crate::policy) struct ScratchLayout(HashMap<String, u8>);
 
@@ -31,10 +31,10 @@ impl ScratchLayout {
     }
 }
 
-/// `None` until it was read; then the value, if there is one.
+/// `None` until the value was read; then the value, if there is one.
 type ScratchValue<'f> = Cell<Option<Option<Fact<'f>>>>;
 
-/// What is known of a job, with what was read of it so far.
+/// A job's facts, with the values read so far.
 pub(in crate::policy) struct PredicateScratch<'f, 's> {
     facts: &'f Facts<'s>,
     kept: OnceCell<[ScratchValue<'f>; MOST as usize]>,
