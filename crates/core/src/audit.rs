@@ -1,4 +1,4 @@
-//! The audit trail: what governance did, row by row, and the chain of blocks that seals it.
+//! The audit trail: one row for each act of governance, and the chain of blocks that seals the rows.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,21 +12,21 @@ use crate::ids::{ActorId, TenantId};
 use crate::request::Json;
 use crate::time::Timestamp;
 
-/// One act, written in the commit that it is about.
+/// One act, written in the commit that performs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
     pub at: Timestamp,
     pub tenant: TenantId,
     pub actor: ActorId,
     pub action: AuditAction,
-    /// The job, the policy snapshot or the circuit breaker it happened to.
+    /// The job, policy snapshot or circuit breaker that the act changed.
     pub subject: Arc<str>,
     #[serde(skip)]
     pub detail: Json,
 }
 
 impl AuditEntry {
-    /// Says where whoever acted was. It becomes part of the detail, and is sealed with it.
+    /// Adds the actor's address to the detail, so that the seal covers it too.
     #[must_use]
     pub fn seen_from(mut self, source: Option<IpAddr>) -> Self {
         let Some(source) = source else { return self };
@@ -40,7 +40,7 @@ impl AuditEntry {
         self
     }
 
-    /// Where whoever acted was, if that was seen.
+    /// The actor's address, if it is known.
     pub fn source(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Sourced {
@@ -91,9 +91,9 @@ pub enum AuditAction {
     AccessRefused,
     QuotasActivated,
     TenantErased,
-    /// The Store was brought back to an earlier state.
+    /// The Store was restored to an earlier state.
     StoreRestored,
-    /// Acknowledged work was missing, and an operator chose to go on without it. The subject says what.
+    /// Acknowledged work was missing, and an operator chose to continue without it. The subject names the work.
     LossAccepted,
 }
 
@@ -191,7 +191,7 @@ impl AuditAction {
     }
 }
 
-/// A row as the Store numbered it. Numbers grow and are never used again; gaps are possible.
+/// A row as the Store numbered it. Numbers grow and are never reused; gaps are possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
     pub id: i64,
@@ -216,7 +216,7 @@ impl fmt::Debug for Seal {
 /// Seals the rows `first..=last` and, through `previous`, every block before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// 1, 2, 3 … without gaps.
+    /// Numbered from 1 without gaps.
     pub no: u64,
     pub first: i64,
     pub last: i64,
@@ -227,7 +227,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// The block after `head` over these rows; None when there is nothing to seal.
+    /// The block after `head` over these rows; None if there are none.
     pub fn over(head: Option<&Block>, rows: &[AuditRow], sealed_at: Timestamp) -> Option<Self> {
         let mut block = Self {
             no: head.map_or(1, |head| head.no + 1),
@@ -242,7 +242,7 @@ impl Block {
         Some(block)
     }
 
-    /// Every field is framed by its length, so that moving a byte from one to the next changes the seal.
+    /// Each field is preceded by its length, so that moving a byte from one field to the next changes the seal.
     fn digest(&self, rows: &[AuditRow]) -> Seal {
         let mut digest = Sha256::new();
         let mut frame = |bytes: &[u8]| {
@@ -264,7 +264,7 @@ impl Block {
         Seal(digest.finalize().into())
     }
 
-    /// Checks the block against the one before it and against its rows.
+    /// Checks the block against the block before it and against its rows.
     pub fn verify(&self, before: Option<&Block>, rows: &[AuditRow]) -> Result<(), Broken> {
         let at = |what| Err(Broken { block: self.no, first: self.first, last: self.last, what });
         if self.no != before.map_or(1, |before| before.no + 1) {
@@ -280,7 +280,7 @@ impl Block {
     }
 }
 
-/// The first place that does not fit.
+/// The first inconsistency of the chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("audit block {block} (rows {first} to {last}) is broken: {what}")]
 pub struct Broken {

@@ -1,8 +1,8 @@
-//! What time it is, told from two clocks of one machine: the wall clock, which people and time services set, and a steady one,
-//! which nothing sets.
+//! The clock guard: derives the time from two clocks of one machine, the wall clock, which people and time services set, and
+//! a steady clock, which nothing sets.
 //!
-//! The guard goes on by the steady clock. It follows a wall clock that drifts, and does not follow one that jumps until the jump
-//! has stood for long: a wrong time that is taken back within minutes has never been stamped on anything.
+//! The guarded time advances with the steady clock. It follows a wall clock that drifts. It follows one that jumps only
+//! after the jump has lasted for long, so that a wrong time that is corrected within minutes never enters a stored row.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// A wall clock that is so far from the guarded time has jumped. Time services step a clock by less when they correct it.
+/// A wall clock that differs from the guarded time by this much has jumped. Corrections by time services are smaller steps.
 pub const JUMP: Duration = Duration::from_secs(2);
-/// Clocks of several machines may be apart a little; a stamp that lies further ahead than this was made by a wrong one.
+/// The clocks of several machines may differ by this much; a stamp that lies further ahead was made by a wrong clock.
 pub const SKEW_MAX: Duration = Duration::from_secs(60);
-/// The guarded time follows a drift by at most one part in so many of the time that passes, so it never goes back.
+/// The guarded time follows a drift by at most 1/`SLEW` of the time that passes, so it never goes back.
 const SLEW: i64 = 10;
 
-/// The guarded time, and a jump of the wall clock that it does not follow yet. Lasts as long as the steady clock counts on, so it may
-/// be kept from one process to the next until the machine is started again.
+/// The guarded time, and a jump of the wall clock that it does not follow yet. Valid as long as the steady clock counts on,
+/// so one process may hand it to the next until the machine restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockGuard {
     /// The guarded time minus the steady clock, in milliseconds.
     offset: i64,
-    /// Up to where on the steady clock the drift has been followed.
+    /// The steady time up to which the drift has been followed.
     #[serde(default)]
     slewed_at: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,18 +37,18 @@ struct Held {
     since: i64,
 }
 
-/// What the wall clock did.
+/// A change of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockChange {
-    /// It jumped by so many milliseconds, back if negative. The guarded time does not follow.
+    /// The wall clock jumped by this many milliseconds, back if negative. The guarded time does not follow.
     Jumped(i64),
-    /// It came back before the jump had stood for long.
+    /// The wall clock returned before the jump had lasted for long.
     Returned,
-    /// The jump has stood for so long that it counts: the guarded time moved by so many milliseconds.
+    /// The jump has lasted so long that the guarded time moved by this many milliseconds.
     Followed(i64),
 }
 
-/// A jump that is not followed.
+/// A jump that the guarded time does not follow yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
     /// How far the wall clock is ahead of the guarded time, in milliseconds; negative if it is behind.
@@ -57,13 +57,13 @@ pub struct Jump {
 }
 
 impl ClockGuard {
-    /// Believes the wall clock as it is now: there is nothing to compare it with.
+    /// Starts from the wall clock, because there is nothing to compare it with.
     pub fn new(wall: Timestamp, steady: Duration) -> Self {
         let steady = millis(steady);
         Self { offset: wall.as_millis().saturating_sub(steady), slewed_at: steady, held: None }
     }
 
-    /// The time now, and what the wall clock did if it did something. A jump is followed once it has stood for `settle`.
+    /// The time now, and a change of the wall clock if there was one. A jump is followed once it has lasted for `settle`.
     pub fn read(&mut self, wall: Timestamp, steady: Duration, settle: Duration) -> (Timestamp, Option<ClockChange>) {
         let steady = millis(steady);
         let shown = wall.as_millis().saturating_sub(steady);
@@ -76,12 +76,12 @@ impl ClockGuard {
         (Timestamp::from_millis(self.offset.saturating_add(steady)), turn)
     }
 
-    /// The time by the steady clock alone.
+    /// The guarded time by the steady clock alone.
     pub fn at(&self, steady: Duration) -> Timestamp {
         Timestamp::from_millis(self.offset.saturating_add(millis(steady)))
     }
 
-    /// The jump that is not followed, if there is one.
+    /// The jump that is not followed yet, if there is one.
     pub fn jump(&self, steady: Duration) -> Option<Jump> {
         let held = self.held?;
         let stood = millis(steady).saturating_sub(held.since);
@@ -89,7 +89,7 @@ impl ClockGuard {
         Some(Jump { ahead_ms, stood: Duration::from_millis(u64::try_from(stood).unwrap_or(0)) })
     }
 
-    /// Whether it says something else than `kept`, which may be read by the next process. Drift is not worth a write each time.
+    /// Whether the next process should read this instead of `kept`. Small drift is not worth a write each time.
     pub fn differs(&self, kept: &Self) -> bool {
         let moved = self.offset.saturating_sub(kept.offset).unsigned_abs();
         self.held.map(|held| held.since) != kept.held.map(|held| held.since) || u128::from(moved) * 4 > JUMP.as_millis()
@@ -110,7 +110,7 @@ impl ClockGuard {
     fn slew(&mut self, shown: i64, steady: i64) {
         let apart = shown.saturating_sub(self.offset);
         let most = steady.saturating_sub(self.slewed_at).max(0) / SLEW;
-        // Reads that come one after the other leave no room each; the time between them must not be forgotten.
+        // Reads in quick succession each allow a drift of 0; keeping `slewed_at` lets the time between them add up.
         if apart == 0 || most > 0 {
             self.offset = self.offset.saturating_add(apart.clamp(-most, most));
             self.slewed_at = steady;
@@ -118,7 +118,7 @@ impl ClockGuard {
     }
 }
 
-/// How far a stamp is ahead of the right time, if that is so far that a wrong clock made it.
+/// How far a stamp is ahead of the right time, if so far that a wrong clock must have made it.
 pub fn stamped_ahead(stamp: Timestamp, right: Timestamp) -> Option<Duration> {
     Some(stamp.since(right)).filter(|ahead| *ahead > SKEW_MAX)
 }
@@ -150,7 +150,7 @@ mod tests {
             Self { guard: ClockGuard::new(Timestamp::from_millis(BASE), Duration::ZERO) }
         }
 
-        /// Reads so long after the start, with a wall clock that is so wrong. How wrong the guarded time is.
+        /// Reads at a steady time with a wall clock that is `wrong` milliseconds off; returns the error of the guarded time.
         fn at(&mut self, steady: i64, wrong: i64) -> (i64, Option<ClockChange>) {
             let wall = Timestamp::from_millis(BASE + steady + wrong);
             let (now, turn) = self.guard.read(wall, span(steady), SETTLE);
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(stage.at(600_999, HOUR), (0, None));
         assert_eq!(stage.at(601_000, HOUR), (HOUR, Some(ClockChange::Followed(HOUR))));
         assert_eq!(stage.guard.jump(span(601_000)), None);
-        // And back, as far.
+        // The clock jumps back by the hour.
         assert_eq!(stage.at(602_000, 0), (HOUR, Some(ClockChange::Jumped(-HOUR))));
         assert_eq!(stage.at(1_202_000, 0), (0, Some(ClockChange::Followed(-HOUR))));
     }
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(next.at(300_000, HOUR), (0, None), "the restart is not a new jump");
         assert_eq!(next.at(601_000, HOUR), (HOUR, Some(ClockChange::Followed(HOUR))));
         assert!(next.guard.differs(&stage.guard));
-        // A clock that was set while no process ran.
+        // The clock was set while no process ran.
         let mut next = Stage { guard: Stage::new().guard };
         assert_eq!(next.at(50_000, -HOUR), (0, Some(ClockChange::Jumped(-HOUR))));
     }

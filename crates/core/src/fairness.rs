@@ -1,17 +1,17 @@
-//! Whose turn it is: two-level deficit round robin, priority first, then tenant.
+//! Fair scheduling: two-level deficit round robin over priorities and then tenants.
 //!
-//! A round of priorities has as many turns as their weights together: 64 critical, 16 high, 4 default and 1 low make 85
-//! unless configured. A priority without eligible work yields its turn and keeps its credit for the round. The bounds are:
-//! any priority with eligible work is served within the turns of one round (L-2), and a tenant with eligible work within as
-//! many claims of its priority as the other active tenants weigh together, and one (L-3). With strict priorities only the
-//! second holds: a priority waits for as long as a higher one has work.
+//! A round has as many turns as the weights of the priorities add up to: 64 critical, 16 high, 4 default and 1 low make 85
+//! by default. A priority without eligible work passes its turn and keeps its credit for the round. The bounds: any priority
+//! with eligible work is served within the turns of one round (L-2), and a tenant with eligible work within as many claims
+//! of its priority as the other active tenants weigh together, plus one (L-3). With strict priorities only the second holds:
+//! a priority waits for as long as a higher one has work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lane::Priority;
 use crate::pools::PriorityShares;
 
-/// Turns in a round of the weights that hold unless configured.
+/// Turns in a round with the default weights.
 pub const ROUND: u32 = 85;
 
 const _: () = {
@@ -19,14 +19,14 @@ const _: () = {
     assert!(critical.weight() + high.weight() + default.weight() + low.weight() == ROUND);
 };
 
-/// Credits of the four priorities in the current round.
+/// The credits of the four priorities in the current round.
 #[derive(Clone, Debug)]
 pub struct PriorityTurns {
     shares: PriorityShares,
     credit: [u32; 4],
-    /// Since when a priority has waited without credit while others used up the round. Whoever did so longest goes first
-    /// in the next one: a priority that spent its credit early would otherwise wait for the rest of this round and for
-    /// most of the next, almost twice the bound.
+    /// For each priority, since when it has waited without credit while others used up the round. The one that waited
+    /// longest goes first in the next round. Otherwise a priority that spent its credit early would wait for the rest of
+    /// this round and for most of the next, almost twice the bound.
     passed: [Option<u64>; 4],
     /// Turns so far.
     count: u64,
@@ -40,7 +40,7 @@ impl Default for PriorityTurns {
 
 impl PriorityTurns {
     pub fn new(shares: PriorityShares) -> Self {
-        // Without a turn in the round a priority would never be served: what is asked for is at least one.
+        // A weight of 0 would starve its priority, so every weight is at least 1.
         let shares = match shares {
             PriorityShares::Weights(weights) => PriorityShares::Weights(weights.map(|weight| weight.max(1))),
             PriorityShares::Strict => PriorityShares::Strict,
@@ -50,7 +50,7 @@ impl PriorityTurns {
         turns
     }
 
-    /// Picks the next priority among those that have eligible work and charges it one turn.
+    /// Picks the next priority among those with eligible work and charges it one turn.
     pub fn take(&mut self, eligible: impl Fn(Priority) -> bool) -> Option<Priority> {
         let eligible = Priority::ALL.map(eligible);
         let most_urgent = Priority::ALL.into_iter().find(|p| eligible[*p as usize])?;
@@ -78,7 +78,7 @@ impl PriorityTurns {
         }
     }
 
-    /// First those that were passed over, the one that waited longest before the others; then by urgency.
+    /// First the priorities that waited without credit, the longest waiting one before the others; then by urgency.
     fn next(&self, eligible: [bool; 4]) -> Option<Priority> {
         let can = |p: &Priority| eligible[*p as usize] && self.credit[*p as usize] > 0;
         let owed = Priority::ALL.into_iter().filter(can).filter_map(|p| Some((self.passed[p as usize]?, p))).min();
@@ -86,16 +86,16 @@ impl PriorityTurns {
     }
 }
 
-/// Members that take turns, each with work of one or more kinds. A turn is asked for by kind, so members whose work
-/// nobody can take now cost nothing and keep their place.
+/// Members that take turns, each with work of one or more kinds. A turn is asked for by kind, so members whose work no
+/// worker can take now cost nothing and keep their position.
 ///
-/// Rejected: one queue of members, walked until one can use the turn. Members that cannot gather at its front, and every
-/// turn walks past all of them.
+/// Rejected: one queue of members, walked until one can use the turn. Members that cannot would gather at its front, and
+/// every turn would walk past all of them.
 ///
-/// A member may weigh more than one: it keeps its place until it was served as often as it weighs.
+/// A member may have a weight above 1: it keeps its position until it was served that many times.
 #[derive(Clone, Debug)]
 pub struct TenantRing<M, K> {
-    /// Place at the back, given to the next member that joins or was served.
+    /// The position at the back, for the next member that joins or was served.
     back: u64,
     members: BTreeMap<M, Member<K>>,
     by_kind: BTreeMap<K, BTreeSet<(u64, M)>>,
@@ -104,7 +104,7 @@ pub struct TenantRing<M, K> {
 #[derive(Clone, Debug)]
 struct Member<K> {
     place: u64,
-    /// Turns it had at this place.
+    /// Turns that it took at this position.
     served: u32,
     kinds: Vec<K>,
 }
@@ -116,7 +116,7 @@ impl<M, K> Default for TenantRing<M, K> {
 }
 
 impl<M: Copy + Ord, K: Copy + Ord> TenantRing<M, K> {
-    /// The member has work of this kind from now on. A member that had none waits for everyone already in the ring.
+    /// The member has work of this kind from now on. A member that had none joins at the back.
     pub fn join(&mut self, member: M, kind: K) {
         let back = self.back;
         let entry = self.members.entry(member).or_insert_with(|| Member { place: back, served: 0, kinds: Vec::new() });
@@ -145,13 +145,14 @@ impl<M: Copy + Ord, K: Copy + Ord> TenantRing<M, K> {
         }
     }
 
-    /// Whose turn it is among the members with work of any of these kinds.
+    /// The member whose turn it is among those with work of any of these kinds.
     pub fn first(&self, kinds: impl IntoIterator<Item = K>) -> Option<M> {
         let heads = kinds.into_iter().filter_map(|kind| self.by_kind.get(&kind)?.first());
         heads.min().map(|(_, member)| *member)
     }
 
-    /// The member had a turn. When these were as many as it weighs it moves to the back. Whether it moved.
+    /// Counts a turn of the member, and moves it to the back once it has had as many as its weight. Returns whether it
+    /// moved.
     pub fn served(&mut self, member: M, weight: u32) -> bool {
         let Some(entry) = self.members.get_mut(&member) else { return false };
         entry.served += 1;
@@ -170,7 +171,7 @@ impl<M: Copy + Ord, K: Copy + Ord> TenantRing<M, K> {
         true
     }
 
-    /// The kinds of work a member has.
+    /// The kinds of work that a member has.
     pub fn kinds_of(&self, member: M) -> &[K] {
         self.members.get(&member).map_or(&[], |entry| &entry.kinds)
     }

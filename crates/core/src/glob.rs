@@ -1,8 +1,8 @@
-//! Topic patterns. `*` stands for any text, dots included.
+//! Topic patterns. `*` matches any text, dots included.
 
 use crate::ids::{NAME_BYTES_MAX, NameError, check_name};
 
-/// More stars than this make no clearer pattern, only a slower one.
+/// More stars make matching slower and no pattern clearer.
 const STARS_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) enum Glob {
     Exact(Box<str>),
     /// One star, at the end.
     Prefix(Box<str>),
-    /// The texts between the stars, in order; an empty first or last one is a star at that end.
+    /// The texts between the stars, in order; an empty first or last text is a star at that end.
     Pieces(Vec<Box<str>>),
 }
 
@@ -52,7 +52,7 @@ impl Glob {
         }
     }
 
-    /// Matches any text.
+    /// The pattern that matches any text.
     pub(crate) fn everything() -> Self {
         Self::Prefix("".into())
     }
@@ -65,7 +65,7 @@ impl Glob {
         }
     }
 
-    /// The text every match begins with.
+    /// The text that every match begins with.
     pub(crate) fn prefix(&self) -> &str {
         match self {
             Self::Exact(text) | Self::Prefix(text) => text,
@@ -84,7 +84,8 @@ impl From<NameError> for GlobError {
     }
 }
 
-/// The first and last piece are anchored; each one between is taken at its first place, which leaves most to the rest.
+/// The first and last piece are anchored. Each piece between is matched at its first position, which leaves most text to the
+/// others.
 fn pieces_match(pieces: &[Box<str>], topic: &str) -> bool {
     let [first, middle @ .., last] = pieces else { return false };
     let Some(mut rest) = topic.strip_prefix(&**first) else { return false };

@@ -1,4 +1,4 @@
-//! Names and ids. Cheap to clone, checked once where they enter the system.
+//! Names and ids. Cheap to clone, and checked once where they enter the system.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,7 +10,8 @@ use crate::time::Timestamp;
 
 pub use lockgate_contract::names::{NAME_BYTES_MAX, NameError, check_name};
 
-/// Longest id or token that anything here makes: those of the parts of a run hold its id and more. Workers only say them back.
+/// The longest id or token that Lockgate makes: ids of parts of a run contain the run's id and more. Workers only repeat
+/// them.
 pub const ID_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
 
 macro_rules! name {
@@ -63,19 +64,19 @@ macro_rules! name {
 }
 
 name!(
-    /// Identifies one job in the whole installation. Chosen by the client or a UUIDv7.
+    /// Identifies one job in the whole installation. Chosen by the client, or a UUIDv7.
     JobId
 );
 name!(
-    /// Whose job it is.
+    /// The tenant that a job belongs to.
     TenantId
 );
 name!(
-    /// Who asked for something.
+    /// The person or service that a call is made by.
     ActorId
 );
 name!(
-    /// What kind of work a job is.
+    /// The kind of work of a job.
     Topic
 );
 name!(
@@ -83,7 +84,7 @@ name!(
     PoolName
 );
 name!(
-    /// A worker process as its operator names it. Not unique over time; a session is.
+    /// A worker process as its operator named it. Not unique over time; a session is.
     WorkerId
 );
 name!(
@@ -91,55 +92,56 @@ name!(
     SessionId
 );
 name!(
-    /// One life of a gateway process, the holder of worker streams.
+    /// One life of a gateway process, which holds streams of workers.
     EdgeId
 );
 name!(
-    /// The fence of one attempt: unguessable, carried by every report.
+    /// The fence of one attempt: unguessable, and required in every report.
     AttemptToken
 );
 
 name!(
-    /// One execution of a DAG: `run-` and a UUIDv7. Or the saga of a workflow of plain jobs, by tenant and workflow.
+    /// One execution of a DAG: `run-` and a UUIDv7. For the saga of a workflow of plain jobs it is derived from tenant and
+    /// workflow.
     RunId
 );
 
 impl JobId {
-    /// Begins the id of every job that a schedule starts. Clients cannot choose job ids that begin with it.
+    /// The prefix of ids of jobs that a schedule starts. Clients cannot choose ids with it.
     pub const SCHEDULED_PREFIX: &str = "cron-";
 }
 
 impl RunId {
-    /// Begins every run id. Clients cannot choose job ids that begin with it.
+    /// The prefix of every run id. Clients cannot choose job ids with it.
     pub const PREFIX: &str = "run-";
 
-    /// Begins the id of the saga of plain jobs that share a workflow.
+    /// The prefix of the ids of sagas of plain jobs.
     pub const SAGA_PREFIX: &str = "run-saga-";
 
-    /// Whether it is the saga of plain jobs, and not a run of a DAG.
+    /// Whether the run is the saga of plain jobs, and not a run of a DAG.
     pub fn is_saga(&self) -> bool {
         self.as_str().starts_with(Self::SAGA_PREFIX)
     }
 
-    /// The run that a bell's id names, if it is one. Ids of the jobs of a run begin with its id and go on after it.
+    /// The run that an id belongs to, if any. Ids of a run's jobs consist of the run's id and a suffix.
     pub fn of(id: &JobId) -> Option<Self> {
         let text = id.as_str();
         (text.starts_with(Self::PREFIX) && !text.contains('~')).then(|| Self::new(text))
     }
 }
 
-/// Position of a job in the Store's commit order. Assigned by the Store, stable for all lives.
+/// The position of a job in the Store's commit order. Assigned by the Store, and kept through all lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobSeq(pub i64);
 
-/// Builds a UUIDv7 from the given time and randomness.
+/// Makes a UUIDv7 from a time and random bytes.
 pub fn uuid_v7(now: Timestamp, random: [u8; 10]) -> String {
     let millis = u64::try_from(now.as_millis()).unwrap_or(0);
     uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string()
 }
 
-/// Builds a token from 128 random bits.
+/// Makes a token from 128 random bits.
 pub fn token(random: [u8; 16]) -> AttemptToken {
     AttemptToken::new(format!("{:032x}", u128::from_be_bytes(random)))
 }

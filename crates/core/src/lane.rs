@@ -1,4 +1,4 @@
-//! Where a ready job waits: sub-queues per priority, shape and tenant. Which pool serves a lane follows from its shape.
+//! Lanes: the queues of ready jobs, one per priority, shape and tenant. The pool that serves a lane follows from its shape.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,8 @@ use crate::time::Timestamp;
 
 pub use lockgate_contract::{Priority, UnknownPriority};
 
-/// What a job asks of a worker, and what it may take. Jobs of one shape are interchangeable for placement and limits.
+/// What a job requires of a worker, and which limits it needs. Jobs of one shape are interchangeable for placement and
+/// limits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Shape {
     pub topic: Topic,
@@ -22,25 +23,25 @@ pub struct Shape {
     /// The job's labels `placement.*`, `constraint.*` and `node.*`, which the worker must match.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub placement: BTreeMap<Arc<str>, Arc<str>>,
-    /// Only this pool.
+    /// If set, only workers of this pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_pool: Option<PoolName>,
-    /// This worker first, while it is healthy.
+    /// If set, this worker first while it is healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred_worker: Option<WorkerId>,
-    /// Policy lets it run only in these pools.
+    /// If set, policy allows only these pools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_pools: Option<BTreeSet<Arc<str>>>,
-    /// Policy lets only so many jobs of its tenant and topic run at once.
+    /// If set, policy limits how many jobs of the tenant and topic run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent: Option<u32>,
-    /// Jobs with the same key share the limits that are set per key.
+    /// Jobs with equal keys share the limits that are counted per key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<Arc<str>>,
 }
 
 impl Shape {
-    /// What it asks of a worker, without what only limits look at. Shapes with the same are the same to every worker.
+    /// The shape without the fields that only limits read. Shapes with equal results fit the same workers.
     pub fn fit(self: &Arc<Self>) -> Cow<'_, Arc<Self>> {
         if self.concurrency_key.is_none() && self.max_concurrent.is_none() {
             return Cow::Borrowed(self);
@@ -48,7 +49,7 @@ impl Shape {
         Cow::Owned(Arc::new(Self { concurrency_key: None, max_concurrent: None, ..(**self).clone() }))
     }
 
-    /// Asks for nothing but somebody who serves the topic.
+    /// A shape that requires only a worker which serves the topic.
     pub fn of(topic: impl Into<Topic>) -> Self {
         Self {
             topic: topic.into(),
@@ -85,7 +86,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// One sub-queue. FIFO inside, fair between.
+/// One queue: FIFO inside, and fair between queues.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LaneKey {
     pub priority: Priority,
@@ -93,7 +94,7 @@ pub struct LaneKey {
     pub shape: Arc<Shape>,
 }
 
-/// Order inside a lane: by when the job became ready, then by commit order.
+/// The order inside a lane: by the time when the job became ready, then by commit order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadyKey {
     pub due_at: Timestamp,

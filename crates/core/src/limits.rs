@@ -1,4 +1,4 @@
-//! Budgets and times of an installation, beside the numbers that clients know too.
+//! Budgets and times of an installation; those that clients need too are in `lockgate-contract`.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ pub use lockgate_contract::limits::{
     PAYLOAD_BYTES_MAX, PREFETCH_MAX, SLOTS_MAX, SPAN_MS_MAX, VALUE_BYTES_MAX,
 };
 
-/// How long a worker may take to stop an attempt whose time is over. What its run did is not undone before: see
-/// [`Leaving`](crate::job::Leaving). Shorter, and an undo may overtake what it undoes; longer, and a run waits for a worker that
-/// neither answers nor is closed.
+/// How long a worker may take to stop an attempt after its timeout. A run waits that long before it undoes work, see
+/// [`Leaving`](crate::job::Leaving). If it were shorter, a compensation could overtake the work that it undoes; if it were
+/// longer, a run would wait longer for a worker that neither answers nor is closed.
 pub const LETTING_GO: Duration = Duration::from_secs(30);
 
-/// How long a run waits for the scan of a result that came after its attempt had been taken away. The scan is owed by a stored
-/// row, so it ends by itself; the span only has to be longer than any outage of a scanner.
+/// How long a run waits for the scan of a late result. A stored duty guarantees the scan, so the wait ends by itself; the
+/// span only has to be longer than any outage of a scanner.
 pub const SCAN_PATIENCE: Duration = Duration::from_millis(SPAN_MS_MAX);
 
-/// Budgets and times of one installation. The defaults are the contract of the requirement documents.
+/// Budgets and times of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Attempts that may fail before a job is dead, when the client names no number.
+    /// Attempts that may fail before a job is dead, if the client names no number.
     pub attempts_default: u32,
-    /// Attempts that may be lost by the platform, never charged to the client's budget.
+    /// Attempts that may be lost by the platform; never charged to the client's failure budget.
     pub infra_failures_max: u32,
-    /// Snoozes before a job that never works is called dead.
+    /// Snoozes before a job that never works ends as failed.
     pub snoozes_max: u32,
-    /// First retry delay; doubled per failure.
+    /// The first retry delay; doubled with each failure.
     pub backoff_base: Duration,
-    /// Longest retry delay.
+    /// The longest retry delay.
     pub backoff_max: Duration,
-    /// How often placing a job that nobody can ever take is tried before it is given up.
+    /// How often placement is tried for a job that no worker can take before the job is given up.
     pub placing_tries_max: u32,
-    /// How long a job waits before it is judged again when no verdict could be had.
+    /// How long a job without a verdict waits before it is judged again.
     pub judge_again_after: Duration,
 }
 

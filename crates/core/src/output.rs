@@ -1,4 +1,4 @@
-//! What policy says about a result.
+//! Verdicts of the output policy on results.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::scan::Finding;
 pub enum OutputDecision {
     Allow,
     Quarantine,
-    /// Quarantine by another name, kept for the record.
+    /// Treated like quarantine; the policy's own word is kept for the record.
     Deny,
     Redact,
 }
@@ -20,7 +20,7 @@ pub enum OutputDecision {
 impl OutputDecision {
     pub const ALL: [Self; 4] = [Self::Allow, Self::Quarantine, Self::Deny, Self::Redact];
 
-    /// Whether nothing comes out.
+    /// Whether the result is not exposed.
     pub const fn withholds(self) -> bool {
         matches!(self, Self::Quarantine | Self::Deny)
     }
@@ -44,23 +44,23 @@ pub struct OutputVerdict {
     pub snapshot: Arc<str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// The copy that may come out, for `redact`. Without one the result is quarantined.
+    /// The copy that may be exposed, for `redact`. Without it the result is quarantined.
     #[serde(skip)]
     pub redacted: Option<Json>,
 }
 
-/// What the check of the metadata says, before the commit that ends the attempt.
+/// The outcome of the metadata check, made before the commit that ends the attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OutputStep {
-    /// No rule wants to see this result.
+    /// No rule applies to this result.
     #[default]
     Pass,
-    /// The content must be scanned. Until then the result is out, unless it is held.
+    /// The content must be scanned. The result is exposed meanwhile, unless it is held.
     Scan {
         hold: bool,
     },
     Decided(Arc<OutputVerdict>),
-    /// Nobody could check it, and the fail mode lets it out.
+    /// No scanner answered, and the fail mode lets the result out.
     Unchecked {
         why: Arc<str>,
     },

@@ -1,4 +1,4 @@
-//! Limits by time: a bucket of `max` tokens that fills evenly, one whole bucket in a window.
+//! Rate limits: a token bucket with `max` tokens that fills evenly, once per window.
 
 mod buckets;
 
@@ -26,7 +26,7 @@ const WINDOWS: [(&str, Duration); 3] =
     [("s", Duration::from_secs(1)), ("m", Duration::from_secs(60)), ("h", Duration::from_secs(3600))];
 
 impl Rate {
-    /// A number and a unit of time: `100/m`.
+    /// Reads a number and a unit of time: `100/m`.
     pub(crate) fn read(node: &YamlNode, name: &str, report: &mut ConfigReport) -> Option<Self> {
         let rate = Self::parse(read::text(node, name, report)?);
         if rate.is_none() {
@@ -38,7 +38,7 @@ impl Rate {
     fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_once('/')?;
         let (_, window) = WINDOWS.into_iter().find(|(name, _)| *name == unit)?;
-        // A sign is refused, although `parse` would take it.
+        // `parse` accepts a sign, which is refused here.
         let digits = number.bytes().all(|byte| byte.is_ascii_digit());
         let max = number.parse().ok().filter(|max| digits && (1..=RATE_MAX).contains(max))?;
         Some(Self { max, window })
@@ -52,11 +52,11 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Kept as the moment at which the bucket is full again, which needs no upkeep while time passes.
+/// Stored as the time when the bucket is full again, which needs no update while time passes.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     rate: Rate,
-    /// In parts of a millisecond, `max` of them to one, so that a token takes a whole number of them to come back.
+    /// In units of 1/`max` milliseconds, so that a token takes a whole number of units to come back.
     full_at: i128,
 }
 
@@ -78,29 +78,29 @@ impl Bucket {
         self.take_many(now, 1);
     }
 
-    /// No more than there are, or it owes the rest.
+    /// Takes `count` tokens. The bucket goes into debt if it has fewer.
     pub fn take_many(&mut self, now: Timestamp, count: u32) {
         self.full_at = self.filled_at(now) + i128::from(count) * self.token();
     }
 
-    /// A token that was taken was not used.
+    /// Returns a token that was not used.
     pub fn give_back(&mut self) {
         self.full_at = self.full_at.saturating_sub(self.token());
     }
 
-    /// When the next token is there, if there is none now.
+    /// When the next token is available, if there is none now.
     pub fn again_at(&self, now: Timestamp) -> Option<Timestamp> {
         let first_at = self.filled_at(now) - (self.max() - 1) * self.token();
         (first_at > self.parts(now)).then(|| self.moment(first_at))
     }
 
-    /// When there is nothing left to remember.
+    /// When the bucket is full again and need not be remembered.
     pub fn full_at(&self, now: Timestamp) -> Timestamp {
         self.moment(self.filled_at(now))
     }
 
-    /// The clock was set back: the bucket is empty at worst, so that a wrong clock does not stop everything for as long as
-    /// it was wrong.
+    /// The clock was set back: the bucket is empty at worst. Otherwise a wrong clock would stop all work for as long as it
+    /// was wrong.
     pub fn set_back(&mut self, now: Timestamp) {
         self.full_at = self.filled_at(now).min(self.parts(now) + self.max() * self.token());
     }
@@ -114,7 +114,7 @@ impl Bucket {
         i128::from(self.rate.max.max(1))
     }
 
-    /// Parts in which one token comes back: a window's milliseconds.
+    /// The units in which one token comes back: the milliseconds of a window.
     fn token(&self) -> i128 {
         i128::try_from(self.rate.window.as_millis()).unwrap_or(1 << 62).max(1)
     }
@@ -123,7 +123,7 @@ impl Bucket {
         i128::from(at.as_millis()) * self.max()
     }
 
-    /// The first whole millisecond that is not before.
+    /// The first whole millisecond that is not earlier.
     fn moment(&self, parts: i128) -> Timestamp {
         let millis = -(-parts).div_euclid(self.max());
         Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
@@ -199,7 +199,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// In any stretch of time no more than a full bucket and what came back in it, and `again_at` is exact.
+        /// No span of time grants more than a full bucket and the tokens that came back during it, and `again_at` is exact.
         #[test]
         fn no_stretch_of_time_has_more_than_its_share(
             (max, steps) in (1u32..9, proptest::collection::vec((0i64..700, 1u32..4), 1..60))

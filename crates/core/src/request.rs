@@ -1,4 +1,4 @@
-//! The frozen request of a job: what the client sent, checked once, never changed.
+//! The frozen request of a job: what the client sent, checked once and never changed.
 
 mod budget;
 mod child;
@@ -28,25 +28,25 @@ pub use crate::json::Json;
 pub use budget::JobBudget;
 pub use child::ChildOf;
 
-/// Labels that say where a job may run: the worker must match them.
+/// Prefixes of labels that restrict placement: the worker must have matching labels.
 const PLACEMENT_LABELS: [&str; 3] = ["placement.", "constraint.", "node."];
-/// Only this pool.
+/// The label that restricts a job to one pool.
 const PREFERRED_POOL: &str = "preferred_pool";
-/// This worker first.
+/// The label that names the worker to prefer.
 const PREFERRED_WORKER: &str = "preferred_worker_id";
 
-/// Labels by which the platform marks a job that ran unjudged: nobody else may say so, or deny it.
+/// The prefix of labels that mark jobs which ran without a verdict: only the platform sets them.
 const LABELS_OF_BYPASSES: &str = "safety_bypass";
 
-/// Beginnings of ids of jobs that runs start, of jobs that undo them, and of jobs that schedules start.
+/// Prefixes of the ids of jobs that runs start, of compensations, and of jobs that schedules start.
 const RESERVED_IDS: [&str; 3] = [RunId::PREFIX, "comp-", JobId::SCHEDULED_PREFIX];
 
-/// Whether a label says where its job may run.
+/// Whether a label restricts or prefers workers.
 pub(crate) fn is_about_placement(label: &str) -> bool {
     [PREFERRED_POOL, PREFERRED_WORKER].contains(&label) || PLACEMENT_LABELS.iter().any(|prefix| label.starts_with(prefix))
 }
 
-/// What a client sends, before it is checked. Absent means absent: defaults come later and are not hashed.
+/// A request before it is checked. Absent fields stay absent: defaults apply later and are not hashed.
 #[derive(Clone, Debug, Default)]
 pub struct NewJob {
     pub job_id: Option<String>,
@@ -57,7 +57,7 @@ pub struct NewJob {
     pub env: BTreeMap<String, String>,
     pub idempotency_key: Option<String>,
     pub max_attempts: Option<u32>,
-    /// How it is tried again, beside the number of attempts.
+    /// Retry settings, beside the number of attempts.
     pub retry: RetrySettings,
     pub timeout_ms: Option<u64>,
     pub not_before: Option<Timestamp>,
@@ -66,43 +66,43 @@ pub struct NewJob {
     pub capability: Option<String>,
     pub risk_tags: BTreeSet<String>,
     pub trace_id: Option<String>,
-    /// W3C trace context of what the client was doing when it made this job.
+    /// The W3C trace context in which the client made this job.
     pub traceparent: Option<String>,
     pub concurrency_key: Option<String>,
-    /// Jobs with the same one are undone together.
+    /// Jobs with equal workflow ids are undone together.
     pub workflow_id: Option<String>,
-    /// What undoes the job's work: see [`Compensation`](crate::dag::saga::Compensation).
+    /// The job that undoes this job's work: see [`Compensation`](crate::dag::saga::Compensation).
     pub compensation: Option<Json>,
 }
 
-/// Who calls, as far as the gateway knows.
+/// The caller, as far as the gateway knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub tenant: TenantId,
-    /// The call says that it is for this tenant, or its credential does; else it is only the default.
+    /// Whether the call or its credential names the tenant; otherwise it is the default tenant.
     pub tenant_named: bool,
     pub actor: ActorId,
-    /// What kind of actor: a person, a service, an agent. Free text that policies may match.
+    /// The kind of actor: a person, a service, an agent. Free text that policies may match.
     pub actor_type: Option<Arc<str>>,
-    /// A credential says who it is; otherwise it is only what they say.
+    /// Whether a credential proves who the actor is; otherwise the name is only claimed.
     pub verified: bool,
-    /// Payloads and results may be seen, not only that they exist.
+    /// Whether payloads and results may be read, and not only that they exist.
     pub sees_payloads: bool,
-    /// Other tenants may be looked at too.
+    /// Whether other tenants may be read too.
     pub sees_everyone: bool,
-    /// What the caller is doing, as far as it says so.
+    /// The caller's trace context, if it sent one.
     pub trace: Option<TraceParent>,
-    /// Where it is, by its connection.
+    /// The address of the connection.
     pub source: Option<IpAddr>,
 }
 
 impl Caller {
-    /// Of no stated kind, and believed: it may see everything, and nobody vouches for its name.
+    /// A caller without a stated kind. Trusted to read everything, although no credential proves the name.
     pub fn new(tenant: impl Into<TenantId>, actor: impl Into<ActorId>) -> Self {
         Self::of_kind(tenant, actor, None)
     }
 
-    /// Of a stated kind, and believed as well.
+    /// A caller of a stated kind, trusted like that of [`new`](Self::new).
     pub fn of_kind(tenant: impl Into<TenantId>, actor: impl Into<ActorId>, actor_type: Option<Arc<str>>) -> Self {
         Self {
             tenant: tenant.into(),
@@ -118,7 +118,7 @@ impl Caller {
     }
 }
 
-/// One field that was refused, and why.
+/// One refused field, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     pub field: String,
@@ -137,7 +137,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// A checked request. Frozen: nothing in Lockgate changes it after submit.
+/// A checked request. Nothing in Lockgate changes it after submit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRequest {
     pub job_id: JobId,
@@ -148,11 +148,11 @@ pub struct JobRequest {
     pub actor: ActorId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_type: Option<Arc<str>>,
-    /// A credential said who the actor is. Absent where nobody asks for one, so that such rows are not longer for it.
+    /// Whether a credential proved who the actor is. Absent without authentication, so that such rows are not longer for it.
     #[serde(rename = "verified", default, skip_serializing_if = "std::ops::Not::not")]
     pub actor_verified: bool,
     pub topic: Topic,
-    /// Stored beside the rest, so that the rest can be read without it.
+    /// Stored separately, so that the other fields can be read without it.
     #[serde(skip)]
     pub payload: Json,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -175,53 +175,53 @@ pub struct JobRequest {
     pub deadline_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub requires: BTreeSet<Arc<str>>,
-    /// What the job may do, in the words of the policy.
+    /// What the job may do, in the terms of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<Arc<str>>,
-    /// What is risky about it, in the words of the policy.
+    /// What is risky about the job, in the terms of the policy.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub risk_tags: BTreeSet<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Arc<str>>,
-    /// The span that the job stands below, in the trace of that id.
+    /// The client's span in that trace, the parent of the job's span.
     #[serde(rename = "traceparent", default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TraceParent>,
-    /// Jobs with the same key share the limits that are set per key.
+    /// Jobs with equal keys share the limits that are counted per key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<Arc<str>>,
-    /// The workflow of plain jobs that it is part of.
+    /// The workflow of plain jobs that the job is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow_id: Option<Arc<str>>,
-    /// What undoes its work if the workflow is rolled back, as the client wrote it.
+    /// The compensation, as the client wrote it: runs if the workflow is rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compensation: Option<Json>,
-    /// The job whose worker submitted it. Set by the platform only.
+    /// The parent job. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_of: Option<ChildOf>,
-    /// The run that the job belongs to; of a plain job the saga of its workflow. Set by the platform only.
+    /// The run that the job belongs to; for a plain job the saga of its workflow. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunRef>,
-    /// People must agree before each life's first attempt, whatever policy says. Set by the platform only.
+    /// An approval before each life's first attempt, whatever policy says. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<ApprovalGate>,
-    /// What came of the same work before may stand for it. Set by the platform only.
+    /// Whether a memoised result may be taken instead of running the job. Set by the platform only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo: Option<Memo>,
 }
 
-/// By what the same work is known again.
+/// How a result is memoised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memo {
-    /// Of all that says what is to be done. The same within a tenant, whichever DAG asks.
+    /// A hash of everything that says what is to be done. Equal for equal work of a tenant, in whatever DAG.
     pub key: Arc<str>,
-    /// For so long its result stands for the same work.
+    /// How long the result is valid.
     pub for_ms: u64,
-    /// It is to be done anew, whatever is known.
+    /// Run the job even if a result is stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
 }
 
-/// Which part of a run a job is.
+/// The part of a run that a job is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRef {
     pub run: RunId,
@@ -230,17 +230,17 @@ pub struct RunRef {
     pub item: Option<u32>,
     #[serde(default)]
     pub round: u32,
-    /// It undoes what the node did.
+    /// The job is the node's compensation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undo: bool,
 }
 
-/// A question to people that stands in the way of a job.
+/// An approval that the platform requires before a job may run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalGate {
     pub reason: Arc<str>,
     pub terms: ApprovalTerms,
-    /// Their agreement is all there is to do: the job has succeeded then, no worker is asked.
+    /// The job consists of the approval alone: it succeeds once approved, without a worker.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only: bool,
 }
@@ -262,7 +262,7 @@ impl fmt::Debug for RequestHash {
 }
 
 impl JobRequest {
-    /// Checks every field and reports every error at once. `fresh_id` is used when the client chose none.
+    /// Checks every field and returns all errors at once. `fresh_id` is used if the client chose no id.
     pub fn check(new: NewJob, caller: &Caller, fresh_id: impl FnOnce() -> JobId) -> Result<Self, Vec<FieldError>> {
         let mut errors = refusals(&new);
         let parent = parent_of(&new, caller).unwrap_or_else(|error| {
@@ -315,12 +315,12 @@ impl JobRequest {
         Caller { verified: self.actor_verified, ..caller }
     }
 
-    /// The client can name it again: by a key, or by an id of its own.
+    /// Whether the client can refer to this job in a repeated submit: by a key or by its own id.
     pub fn is_named(&self) -> bool {
         self.id_chosen || self.idempotency_key.is_some()
     }
 
-    /// The identity of what was asked. The actor and the trace are who and how, not what.
+    /// The identity of the request. Actor and trace are left out: they say who asked and how, not what for.
     pub fn hash(&self) -> RequestHash {
         #[derive(Serialize)]
         struct Hashed<'a> {
@@ -387,7 +387,7 @@ impl JobRequest {
         self.priority.unwrap_or_default()
     }
 
-    /// How it is tried again: as the job says, else as the file of timeouts says for its topic, else as everywhere.
+    /// The retry policy: the job's own settings over the timeouts file's for its topic, over the installation's.
     pub fn retry_policy(&self, limits: &Limits, timeouts: &Timeouts) -> RetryPolicy {
         let policy = RetryPolicy::of(limits).with(timeouts.retry_of(&self.topic)).with(&self.retry);
         RetryPolicy { attempts: self.max_attempts.unwrap_or(policy.attempts), ..policy }
@@ -397,7 +397,7 @@ impl JobRequest {
         self.timeout_ms.map_or_else(|| timeouts.of(&self.topic).running, Duration::from_millis)
     }
 
-    /// What it asks of a worker, before policy adds its conditions.
+    /// The requirements on a worker, before policy adds its constraints.
     pub fn shape(&self) -> Shape {
         let label = |name: &str| self.labels.get(name).map(String::as_str);
         let placed = |(name, _): &(&String, &String)| PLACEMENT_LABELS.iter().any(|prefix| name.starts_with(prefix));
@@ -477,8 +477,8 @@ pub(crate) fn refusals(new: &NewJob) -> Vec<FieldError> {
     errors
 }
 
-/// What the client says of a job counts before what it says of the whole call, which may come from a proxy on the way. Neither
-/// moves a job out of the trace that it names.
+/// The job's own trace context counts before that of the call, which may come from a proxy on the way. Neither moves a job
+/// out of the trace that it names.
 fn parent_of(new: &NewJob, caller: &Caller) -> Result<Option<TraceParent>, FieldError> {
     let same =
         |parent: &TraceParent| new.trace_id.as_deref().is_none_or(|id| id.eq_ignore_ascii_case(&parent.trace.to_string()));

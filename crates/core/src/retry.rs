@@ -1,4 +1,4 @@
-//! Whether there is a next attempt, and when it may start.
+//! Retries: whether there is a next attempt, and when it may start.
 
 mod policy;
 pub(crate) mod read;
@@ -11,7 +11,7 @@ pub use settings::RetrySettings;
 
 use crate::limits::Limits;
 
-/// A random number in [0, 1) drawn by the caller, so that delays stay reproducible.
+/// A random number in [0, 1), drawn by the caller so that delays are reproducible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Jitter(f64);
 
@@ -27,24 +27,24 @@ impl Jitter {
     }
 }
 
-/// What a dead worker held is spread over at least this long.
+/// Retries of the attempts that a dead worker held are spread over at least this long.
 pub const LOSS_SPREAD: Duration = Duration::from_millis(500);
 
-/// How often placing was tried in a given wait.
+/// How often placement was tried during a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacingTries {
     pub made: u32,
     pub max: u32,
-    /// Until the next one.
+    /// The time until the next try.
     pub next_in: Duration,
 }
 
-/// Less than this is added to each wait between two tries.
+/// Each wait between two tries is extended by less than this.
 const PLACING_JITTER_MS: u64 = 500;
 
-/// The times at which placing is tried: after 1 s, 2 s more, 4 s more …, each with up to half a second on top, at most 30 s apart.
-/// The jitter follows from what is tried, so that different things are not tried in step, and so that the times are the same after
-/// a restart.
+/// The times at which placement is tried: after 1 s, 2 s more, 4 s more …, each with up to half a second of jitter, at most
+/// 30 s apart. The jitter is derived from the name of what is placed, so that different jobs are not tried in step, and so
+/// that a restart computes equal times.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacingLadder<'a> {
     limits: &'a Limits,
@@ -52,16 +52,16 @@ pub struct PlacingLadder<'a> {
 }
 
 impl<'a> PlacingLadder<'a> {
-    /// `name` is that of what is tried.
+    /// `name` identifies what is placed.
     pub fn new(name: &str, limits: &'a Limits) -> Self {
-        // FNV-1a: the same in every release, and different for names that differ.
+        // FNV-1a: equal in every release, and different for different names.
         let salt = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325, |salt: u64, byte| (salt ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
         Self { limits, salt }
     }
 
-    /// The tries that a wait is worth.
+    /// How many tries a wait of this length contains.
     pub fn tries(&self, waited: Duration) -> PlacingTries {
         let max = self.limits.placing_tries_max;
         let mut made = 0;
@@ -73,7 +73,7 @@ impl<'a> PlacingLadder<'a> {
         PlacingTries { made, max, next_in: at.saturating_sub(waited) }
     }
 
-    /// The wait after which so many tries were made.
+    /// The wait after which this many tries were made.
     pub fn wait(&self, tries: u32) -> Duration {
         (0..tries.min(self.limits.placing_tries_max)).map(|made| self.delay(made)).sum()
     }

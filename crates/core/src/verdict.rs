@@ -1,4 +1,4 @@
-//! What the kernel said about one attempt.
+//! The kernel's verdict on one attempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::unknown_name::UnknownName;
 /// The snapshot in force while no policy was ever activated.
 pub const BUILTIN_ALLOW: &str = "builtin:allow";
 
-/// The five answers of a policy.
+/// The five decisions of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
@@ -47,8 +47,8 @@ impl Decision {
     }
 }
 
-/// A decision with its grounds, stored with the attempt it was made for. Whoever has one can read it and no more, for its
-/// JSON may be written already: to change it is to make another, see [`Verdict::but`].
+/// A decision with its grounds, stored with the attempt that it was made for. Read-only, because its JSON may be cached
+/// already; to change it, make another with [`Verdict::but`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Verdict {
@@ -57,36 +57,36 @@ pub struct Verdict {
     written: Written,
 }
 
-/// What a verdict says.
+/// The content of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grounds {
     pub decision: Decision,
     /// The rule that decided.
     pub rule: Arc<str>,
-    /// SHA-256 of the rule's own text, if it asks for an approval: that binds to it, so that an unrelated change of the
-    /// policy keeps it.
+    /// SHA-256 of the rule's own text, if it requires an approval. The approval binds to it, so that an unrelated change of
+    /// the policy keeps the approval.
     #[serde(default = "empty", skip_serializing_if = "str::is_empty")]
     pub rule_hash: Arc<str>,
     pub reason: Arc<str>,
-    /// The policy snapshot it was made under; an older one is judged again before dispatch.
+    /// The policy snapshot of the verdict; with an older one the job is judged again before dispatch.
     pub snapshot: Arc<str>,
     #[serde(default, skip_serializing_if = "Constraints::is_none")]
     pub constraints: Constraints,
-    /// Who must agree, if the decision is to ask.
+    /// The terms of the approval, if one is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalTerms>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remediations: Vec<Remediation>,
-    /// Nobody decided: the kernel was away and the fail mode is open.
+    /// The kernel gave no verdict, and the fail mode is open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bypassed: bool,
-    /// Bypassed although the kernel can be asked: it was, and gave no verdict. The way to a worker does not ask it again.
+    /// The kernel is reachable, was asked, and gave no verdict. It is not asked again before dispatch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
 }
 
-/// A verdict as JSON, once somebody asked for it: many jobs share one. A copy of a verdict has none: most are made for a
-/// change.
+/// The cached JSON of a verdict, since many jobs share one. A copy starts without it, because most copies are made to be
+/// changed.
 #[derive(Default)]
 struct Written(OnceLock<Option<Box<RawValue>>>);
 
@@ -96,7 +96,7 @@ impl Clone for Written {
     }
 }
 
-// It says nothing that the verdict does not: neither when verdicts are compared nor when they are shown.
+// The cache holds nothing that the grounds do not: it matters neither for comparison nor for display.
 impl fmt::Debug for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("_")
@@ -130,7 +130,7 @@ impl Deref for Verdict {
 }
 
 impl Verdict {
-    /// A verdict without anything attached.
+    /// A verdict with only a decision, a rule and a reason.
     pub fn plain(decision: Decision, rule: impl Into<Arc<str>>, reason: impl Into<Arc<str>>, snapshot: Arc<str>) -> Self {
         Self::from(Grounds {
             decision,
@@ -146,7 +146,7 @@ impl Verdict {
         })
     }
 
-    /// The same verdict apart from what `change` changes.
+    /// A copy of the verdict with `change` applied.
     #[must_use]
     pub fn but(self, change: impl FnOnce(&mut Grounds)) -> Self {
         let mut grounds = self.grounds;
@@ -159,7 +159,7 @@ impl Verdict {
         self.written.0.get_or_init(|| to_raw_value(&self.grounds).ok()).as_deref()
     }
 
-    /// Only approvals bind to the hash of a rule, and every row of every job would carry it.
+    /// Drops the hash where no approval binds to it, because every row of every job would carry it.
     pub(crate) fn without_idle_hash(self) -> Self {
         if self.decision == Decision::RequireApproval || self.rule_hash.is_empty() {
             return self;
@@ -167,13 +167,13 @@ impl Verdict {
         self.but(|verdict| verdict.rule_hash = empty())
     }
 
-    /// Lets an attempt through unjudged.
+    /// Lets an attempt through without a verdict.
     pub fn bypass(why: &str, snapshot: Arc<str>) -> Self {
         let reason = format!("fail-open: safety unavailable -- {why}");
         Self::plain(Decision::Allow, "fail-open", reason, snapshot).but(|verdict| verdict.bypassed = true)
     }
 
-    /// Lets an attempt through for which the kernel was asked in vain, although it can be asked.
+    /// Lets an attempt through for which the kernel was asked and gave no verdict.
     pub fn unanswered(why: &str, snapshot: Arc<str>) -> Self {
         Self::bypass(why, snapshot).but(|verdict| {
             verdict.rule = "fail-open-unanswered".into();
@@ -182,23 +182,23 @@ impl Verdict {
     }
 }
 
-/// Conditions under which an attempt may run. Each one is enforced; a policy that names another is refused. One that a newer
-/// version stored is kept as it is, and the verdict carries no dispatch of a process that cannot enforce it.
+/// Conditions under which an attempt may run. Every constraint is enforced; a policy that names an unknown one is refused. A
+/// constraint that a newer version stored is kept, and a process that cannot enforce it does not dispatch under the verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Constraints {
     /// Lowers the attempt's timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_runtime_ms: Option<u64>,
-    /// Caps retries: a job may fail this many times and be tried again, no more.
+    /// Caps retries: the job may be retried after this many failures, and no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// A larger result fails the attempt for good.
+    /// A larger result fails the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<u64>,
-    /// At most this many jobs of the tenant and topic at once.
+    /// The most jobs of the tenant and topic at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent: Option<u32>,
-    /// Only workers of these pools.
+    /// The only pools whose workers may take the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_pools: Option<BTreeSet<Arc<str>>>,
     /// Whether built-in handlers may open connections.
@@ -207,7 +207,7 @@ pub struct Constraints {
     /// Whether built-in handlers may start programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<Access>,
-    /// By name, those that this version does not know.
+    /// Constraints that this version does not know, by name.
     #[serde(flatten)]
     pub unknown: BTreeMap<Arc<str>, serde_json::Value>,
 }
@@ -228,7 +228,7 @@ impl Constraints {
         *self == Self::NONE
     }
 
-    /// Both sets of conditions at once: of each the stricter.
+    /// The stricter of both for each constraint.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let pools = match (&self.allowed_pools, &other.allowed_pools) {
@@ -263,16 +263,16 @@ pub enum Access {
     Deny,
 }
 
-/// How many people must agree, and for how long that counts.
+/// How many people must approve, and for how long an approval is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalTerms {
-    /// Different people, none of them the submitter.
+    /// Distinct people, none of them the submitter.
     #[serde(default = "one")]
     pub approvers: u32,
-    /// Unanswered for this long, the job is denied.
+    /// The job is denied if the approval is unanswered for this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_expiry_ms: Option<u64>,
-    /// An attempt judged later than this after the approval asks again.
+    /// An attempt judged later than this after the approval requires a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_for_ms: Option<u64>,
 }
@@ -287,7 +287,7 @@ impl Default for ApprovalTerms {
     }
 }
 
-/// What the submitter could change to be allowed.
+/// A change by which the submitter's job would be allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remediation {
     pub title: Arc<str>,
@@ -297,16 +297,16 @@ pub struct Remediation {
     pub replacement_topic: Option<Arc<str>>,
 }
 
-/// The answer for one attempt, or the fact that none could be had.
+/// The outcome of asking for a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Decided(Arc<Verdict>),
-    /// There is no verdict. Fail closed: the job waits. Why there is none, if the kernel was asked.
+    /// There is no verdict, and the job waits (fail closed). The reason is None if the kernel was not asked.
     Unavailable(Option<Arc<str>>),
 }
 
 impl Judgement {
-    /// For what needs no verdict.
+    /// For decisions that need no verdict.
     pub const UNASKED: Self = Self::Unavailable(None);
 
     pub fn unavailable(why: impl Into<Arc<str>>) -> Self {

@@ -12,32 +12,33 @@ use crate::pools::Pool;
 
 pub use lockgate_contract::Load;
 
-/// What a worker said of itself when it attached.
+/// What a worker stated when it attached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerProfile {
     pub worker: WorkerId,
     pub pool: PoolName,
-    /// Topics it handles; a trailing `*` matches any rest.
+    /// Topics that it handles; a trailing `*` matches any rest.
     pub topics: Vec<Arc<str>>,
     #[serde(default)]
     pub capabilities: BTreeSet<Arc<str>>,
     #[serde(default)]
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// Jobs it runs at once.
+    /// Jobs that it runs at once.
     pub slots: u32,
-    /// Lives in the server's own process, so it dies with it.
+    /// The worker lives in the server's own process and dies with it.
     #[serde(default)]
     pub in_process: bool,
-    /// Silence that is borne, where it is not what the installation says: of those who are spoken with by messages. Rows of the
-    /// Store have it for everyone, as it was promised.
+    /// The silence after which the worker counts as lost, if it differs from the installation's setting: for workers that
+    /// connect by messages instead of a stream. In stored rows it is always set, to what the worker was promised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_after_ms: Option<u64>,
-    /// Whose credential it came in with, where one is asked for. Not what it says of itself: the gate says so.
+    /// The actor of the credential that it authenticated with, if authentication is on. Set by the gateway, not stated by
+    /// the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<ActorId>,
 }
 
-/// Why a worker cannot take a shape, now or later. The texts are reason codes shown by `why`.
+/// Why a worker cannot take a shape, now or later. The texts are reason codes that `why` shows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Unfit {
     #[error("topic_not_served")]
@@ -48,32 +49,32 @@ pub enum Unfit {
     Placement(Arc<str>),
 }
 
-/// What a job's labels begin with when they are meant for the worker. Workers may leave the prefix out.
+/// Prefixes of a job's labels that a worker's labels must match. Workers may leave the prefix out.
 const LABEL_PREFIXES: [&str; 3] = ["placement.", "node.", "constraint."];
 
 impl WorkerProfile {
-    /// Silence after which it counts as lost.
+    /// The silence after which the worker counts as lost.
     pub fn lost_after(&self, usual: Duration) -> Duration {
         self.lost_after_ms.map_or(usual, Duration::from_millis)
     }
 
-    /// C-2: whether who comes now may go on as who came before. Without credentials everybody may, as they may do all else.
+    /// C-2: whether a new session may take over from an earlier one of this name. Without credentials any worker may.
     pub fn may_follow(&self, before: &Self) -> bool {
         self.owner.is_none() || before.owner.is_none() || self.owner == before.owner
     }
 
-    /// The feasibility chain without a pool's help: the first check that fails names the reason.
+    /// Checks the worker without a pool's additions: the first failed check is the reason.
     pub fn check(&self, shape: &Shape) -> Result<(), Unfit> {
         self.lacks(shape, None).next().map_or(Ok(()), Err)
     }
 
-    /// Everything the worker lacks for the shape, in the order of the chain. Computed as far as it is read.
+    /// Everything that the worker lacks for the shape, in the order of the checks. Lazy: computed as far as it is read.
     pub fn lacks<'a>(&'a self, shape: &'a Shape, pool: Option<&'a Pool>) -> impl Iterator<Item = Unfit> + 'a {
         let topic = (!serves(&self.topics, &shape.topic)).then_some(Unfit::Topic);
         topic.into_iter().chain(self.lacks_of(&shape.requires, &shape.placement, pool))
     }
 
-    /// The part of the chain that does not depend on the topic.
+    /// The checks that do not depend on the topic.
     pub(crate) fn lacks_of<'a>(
         &'a self,
         requires: &'a BTreeSet<Arc<str>>,
@@ -99,12 +100,12 @@ impl WorkerProfile {
     }
 }
 
-/// Whether one of the patterns of a worker takes the topic.
+/// Whether one of the worker's patterns matches the topic.
 pub(crate) fn serves(patterns: &[Arc<str>], topic: &Topic) -> bool {
     patterns.iter().any(|pattern| matches(pattern, topic))
 }
 
-/// The label of the full name, or else of the part after the prefix.
+/// The worker's label of the full name, or else of the name without its prefix.
 fn labelled<'a>(labels: &'a BTreeMap<Arc<str>, Arc<str>>, label: &str) -> Option<&'a Arc<str>> {
     labels.get(label).or_else(|| labels.get(LABEL_PREFIXES.iter().find_map(|prefix| label.strip_prefix(prefix))?))
 }

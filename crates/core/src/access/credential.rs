@@ -1,4 +1,4 @@
-//! Roles, what they are granted for, and the credentials that carry them.
+//! Roles, grants, and the credentials that carry them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,23 +13,24 @@ use crate::ids::{ActorId, PoolName, TenantId};
 use crate::request::Caller;
 use crate::time::Timestamp;
 
-/// What somebody is trusted with. Roles add up; none contains another by accident, the matrix says all of it.
+/// A role: what its holder is trusted with. Roles add up. No role contains another; the matrix in `Permission` lists every
+/// right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Looks.
+    /// Reads jobs, runs and queues.
     Viewer,
-    /// Submits work and follows its own tenant's.
+    /// Submits work, and reads and cancels that of its own tenant.
     Submitter,
-    /// Answers the questions that policy asks.
+    /// Answers the approvals that policy requires.
     Approver,
     /// Keeps jobs, pools and runs going.
     Operator,
-    /// Decides about policy, configuration and credentials.
+    /// Changes policy, configuration and credentials.
     Admin,
     /// Runs jobs.
     Worker,
-    /// A scheduler elsewhere, which has its jobs judged here.
+    /// Another installation's scheduler, which has its jobs judged here.
     Scheduler,
 }
 
@@ -56,7 +57,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// There is no such role.
+/// The text is not the name of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be viewer, submitter, approver, operator, admin, worker or scheduler")]
 pub struct NoSuchRole;
@@ -69,24 +70,24 @@ impl FromStr for Role {
     }
 }
 
-/// Whose jobs are meant.
+/// The tenants that a grant applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
     Tenant(TenantId),
-    /// Every tenant; each call says which.
+    /// Every tenant; each call names one.
     Everyone,
 }
 
-/// Roles, and what they are held for.
+/// Roles, and the tenants and pools for which they are held.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub reach: Reach,
     pub roles: BTreeSet<Role>,
-    /// Pools a worker may belong to; none named is all of them.
+    /// Pools that a worker may belong to; all if none is named.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pools: BTreeSet<PoolName>,
-    /// Payloads and results may be seen, not only that they exist.
+    /// Whether payloads and results may be read, and not only that they exist.
     #[serde(default)]
     pub payloads: bool,
 }
@@ -97,7 +98,7 @@ impl Grant {
             && (permission != Permission::SeePayloads || self.payloads)
     }
 
-    /// A tenant this grant reaches.
+    /// Whether the grant applies to the tenant.
     pub fn reaches(&self, tenant: &TenantId) -> bool {
         match &self.reach {
             Reach::Tenant(own) => own == tenant,
@@ -105,18 +106,19 @@ impl Grant {
         }
     }
 
-    /// Whether somebody who has this may give that away: nobody makes another one mightier than they are.
+    /// Whether the holder of this grant may give `other` to a new credential: no holder can create one with more rights than
+    /// their own.
     pub fn covers(&self, other: &Self) -> bool {
         let reach = match &other.reach {
             Reach::Tenant(tenant) => self.reaches(tenant),
             Reach::Everyone => self.reach == Reach::Everyone,
         };
-        // A worker is sent payloads, whatever its grant says about looking at them.
+        // A worker receives payloads, even if its grant does not allow reading them through the API.
         let sees = other.payloads || other.roles.contains(&Role::Worker);
         reach && self.allows(Permission::ManageCredentials) && (self.payloads || !sees)
     }
 
-    /// What is wrong with it, and where.
+    /// The invalid field and what is wrong with it, if the grant is invalid.
     pub fn fault(&self) -> Option<(&'static str, &'static str)> {
         if self.roles.is_empty() {
             return Some(("roles", "must name at least one role"));
@@ -136,7 +138,7 @@ impl Grant {
     }
 }
 
-/// Names a credential: part of the key itself, or the subject of a certificate. No secret.
+/// The id of a credential: part of the key itself, or the subject of a certificate. Not secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CredentialId(pub Arc<str>);
@@ -162,25 +164,25 @@ impl From<&str> for CredentialId {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialKind {
-    /// The keyed digest of the secret; the secret itself is nowhere.
+    /// The keyed digest of the secret; the secret itself is not stored.
     Key { digest: [u8; 32] },
     /// The id is the subject of a certificate that the listener has verified.
     Certificate,
 }
 
-/// What somebody shows to come in, as it is stored.
+/// A stored credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credential {
     pub id: CredentialId,
     pub kind: CredentialKind,
-    /// Who comes in with it, in every record.
+    /// The actor that every record of the credential's calls names.
     pub actor: ActorId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor_type: Option<Arc<str>>,
     pub grant: Grant,
     pub created_at: Timestamp,
     pub created_by: ActorId,
-    /// From then on it is nothing: expired, revoked or replaced.
+    /// When the credential ends, because it expired, was revoked or was replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Timestamp>,
 }
@@ -196,20 +198,20 @@ impl Credential {
     }
 }
 
-/// Somebody who has come in.
+/// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub actor: ActorId,
     pub actor_type: Option<Arc<str>>,
     pub grant: Grant,
-    /// What they came in with.
+    /// The credential of this call.
     pub via: CredentialId,
-    /// Where from, by their connection.
+    /// The address of the connection.
     pub source: Option<IpAddr>,
 }
 
 impl Identity {
-    /// As a caller on behalf of a tenant: the one asked for if it is in reach, otherwise nobody.
+    /// The identity as a caller on behalf of a tenant: the tenant asked for if the grant applies to it, otherwise None.
     pub fn caller(&self, asked: Option<&TenantId>) -> Option<Caller> {
         let tenant = match (&self.grant.reach, asked) {
             (Reach::Tenant(own), None) => own.clone(),

@@ -1,4 +1,4 @@
-//! API keys: `lgk_<id>_<secret>`, both in hex. The id is looked up, the secret is compared.
+//! API keys: `lgk_<id>_<secret>`, both in hex. A key is looked up by its id and verified by its secret.
 
 use std::fmt;
 
@@ -13,26 +13,26 @@ const SECRET_BYTES: usize = 32;
 const ID_BYTES: usize = 8;
 const PREFIX: &str = "lgk_";
 
-/// A key as its owner holds it. Shown once, kept nowhere, and never printed by accident.
+/// A key as its owner holds it. It is shown once and never stored, and its `Debug` hides the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: CredentialId,
     secret: [u8; SECRET_BYTES],
 }
 
-/// Why a text is not a key.
+/// The text is not an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not an API key: those look like lgk_<16 digits>_<64 digits>")]
 pub struct KeyError;
 
-/// The id of an installation's first key: there can be only one.
+/// The id of an installation's first key: a fixed id, so that there can be only one.
 const FIRST: [u8; ID_BYTES] = [0; ID_BYTES];
 
 impl ApiKey {
-    /// What [`ApiKey::new`] takes.
+    /// The number of random bytes that [`ApiKey::new`] takes.
     pub const RANDOM_BYTES: usize = ID_BYTES + SECRET_BYTES;
 
-    /// A key of so much randomness.
+    /// Makes a key from random bytes.
     pub fn new(random: [u8; Self::RANDOM_BYTES]) -> Self {
         let (id, rest) = random.split_at(ID_BYTES);
         let mut secret = [0; SECRET_BYTES];
@@ -40,25 +40,25 @@ impl ApiKey {
         Self { id: CredentialId(hex::write(id).into()), secret }
     }
 
-    /// The same secret under the id of the first key.
+    /// The secret of `key` under the id of the first key.
     pub fn first(key: &Self) -> Self {
         Self { id: CredentialId(hex::write(&FIRST).into()), secret: key.secret }
     }
 
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let (id, secret) = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_')).ok_or(KeyError)?;
-        // One key has one text: an id in another case would be another credential.
+        // A key has exactly one text: an id in upper case would be another credential.
         let is_id = hex::read::<ID_BYTES>(id).is_some() && !text.bytes().any(|byte| byte.is_ascii_uppercase());
         let secret = hex::read(secret).filter(|_| is_id).ok_or(KeyError)?;
         Ok(Self { id: CredentialId(id.into()), secret })
     }
 
-    /// Whether a text claims to be a key, so that it is not taken for a token.
+    /// Whether a text is meant as a key, so that a malformed one is not taken for an issuer's token.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 
-    /// The whole text, for its owner.
+    /// The key as text, for its owner.
     pub fn reveal(&self) -> String {
         format!("{PREFIX}{}_{}", self.id, hex::write(&self.secret))
     }
@@ -70,7 +70,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// The installation's own secret, without which digests cannot be tried out.
+/// The installation's secret for digests. Without it, a stolen digest cannot be used to test guesses.
 #[derive(Clone)]
 pub struct DigestKey([u8; 32]);
 
@@ -83,7 +83,7 @@ impl DigestKey {
         self.of(key).finalize().into_bytes().into()
     }
 
-    /// In constant time.
+    /// Compares in constant time.
     pub fn matches(&self, key: &ApiKey, kind: &CredentialKind) -> bool {
         match kind {
             CredentialKind::Key { digest } => self.of(key).verify_slice(digest).is_ok(),
@@ -91,9 +91,9 @@ impl DigestKey {
         }
     }
 
-    /// The id is digested too: a stored digest is good for its own row only.
+    /// The id is digested too, so that a stored digest is valid only in its own row.
     fn of(&self, key: &ApiKey) -> Hmac<Sha256> {
-        // HMAC takes keys of every length; the other arm cannot be reached.
+        // HMAC accepts keys of every length, so the fallback is never used.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()));
         mac.update(key.id.as_str().as_bytes());
         mac.update(&key.secret);

@@ -1,4 +1,4 @@
-//! Who may do what: roles, what each call needs, and the one matrix between them.
+//! Access control: roles, the permission that each call needs, and the matrix between them.
 
 mod credential;
 mod key;

@@ -1,19 +1,19 @@
-//! What calls need, and which roles have it.
+//! Permissions of calls, and the roles that have them.
 
 use super::Role;
 
-/// What a call needs.
+/// The permission that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Permission {
-    /// Know who one is.
+    /// Ask for one's own identity.
     Enter,
-    /// Look at jobs, runs, queues, pools and workers.
+    /// Read jobs, runs, queues, pools and workers.
     Look,
-    /// See payloads, results and logs too.
+    /// Read payloads, results and logs too.
     SeePayloads,
     /// Submit jobs, start runs.
     Submit,
-    /// Stop one's tenant's jobs and runs.
+    /// Cancel jobs and runs of one's tenant.
     Cancel,
     /// Answer approvals, release results.
     Approve,
@@ -21,17 +21,17 @@ pub enum Permission {
     Operate,
     /// Store DAGs and schedules.
     Define,
-    /// Look at policy, configuration and the audit trail.
+    /// Read policy, configuration and the audit trail.
     LookAtRules,
-    /// Ask what policy would say.
+    /// Ask what verdict a job would get.
     Explain,
-    /// Put policy and configuration in force.
+    /// Activate policies and configuration.
     Govern,
-    /// Make and end credentials.
+    /// Create and end credentials.
     ManageCredentials,
-    /// Take jobs and report what became of them.
+    /// Take jobs and report their results.
     Work,
-    /// Have a single act of a running attempt judged.
+    /// Have one action of a running attempt judged.
     Check,
     /// Have jobs and results judged on behalf of another scheduler.
     Judge,
@@ -56,7 +56,7 @@ impl Permission {
         Self::Judge,
     ];
 
-    /// The matrix. A role that is not named does not have it.
+    /// The matrix. A role that is not listed does not have the permission.
     pub const fn is_given_to(self, role: Role) -> bool {
         use Role::{Admin, Approver, Operator, Scheduler, Submitter, Viewer, Worker};
         match self {

@@ -1,21 +1,21 @@
-//! What is wrong with a configuration file, and where.
+//! Errors of a configuration file, with positions.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// More errors than this are not a list but a wrong file.
+/// A file with more errors than this is the wrong file; further errors are only counted.
 pub const ERRORS_MAX: usize = 100;
 
-/// One fault of a file, at the line a person has to change.
+/// One error of a file, at the line that a person has to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub file: Arc<str>,
-    /// Counted from one.
+    /// Counted from 1.
     pub line: usize,
-    /// Counted from one.
+    /// Counted from 1.
     pub column: usize,
     pub message: String,
-    /// The known word nearest to the one that was refused.
+    /// The known word closest to the refused one.
     pub suggestion: Option<String>,
 }
 
@@ -31,20 +31,20 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A position in a file, both counted from one.
+/// A position in a file, both counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SourcePosition {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
-/// Collects the errors of one file, so that they are all told at once.
+/// Collects the errors of one file, so that all are reported at once.
 pub(crate) struct ConfigReport {
     file: Arc<str>,
     errors: Vec<ConfigError>,
-    /// Faults beyond those, and where the first of them is.
+    /// How many further errors there are, and the position of the first.
     untold: Option<(SourcePosition, usize)>,
-    /// The text was taken before: nobody is there to write it otherwise.
+    /// The text is a stored one that was accepted before, so newer checks must not refuse it.
     stored: bool,
 }
 
@@ -57,8 +57,8 @@ impl ConfigReport {
         Self { stored: true, ..Self::new(file) }
     }
 
-    /// Refuses what can be read and is of no use, where it is written. An earlier version may have taken it: what it does then is
-    /// what it did before.
+    /// Refuses a value that can be read and has no use. A stored text may contain it, accepted by an earlier version; it
+    /// keeps the meaning that it had.
     pub(crate) fn refuse_new(&mut self, at: SourcePosition, message: impl Into<String>) {
         if !self.stored {
             self.refuse(at, message);
@@ -69,7 +69,7 @@ impl ConfigReport {
         self.push(at, message.into(), None);
     }
 
-    /// Refuses `word` and names the known word it is nearest to.
+    /// Refuses `word` and suggests the known word closest to it.
     pub(crate) fn unknown<'a>(
         &mut self,
         at: SourcePosition,
@@ -77,7 +77,8 @@ impl ConfigReport {
         word: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) {
-        // A file of thousands of wrong words and as many known ones is not worth comparing them all.
+        // Beyond the limit no suggestion is computed: comparing thousands of wrong words with thousands of known ones takes
+        // too long.
         let suggestion = if self.errors.len() < ERRORS_MAX { nearest(word, known) } else { None };
         self.push(at, message.into(), suggestion);
     }
@@ -117,7 +118,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// How many letters must be added, removed, changed or swapped with their neighbour to get from one word to the other.
+/// The edit distance of two words: letters added, removed, changed or swapped with their neighbour.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut older: Vec<usize> = Vec::new();

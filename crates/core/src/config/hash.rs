@@ -1,4 +1,4 @@
-//! Names for texts: what is the same has the same name.
+//! Content hashes as names: equal texts have equal names.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) fn snapshot(kind: &str, text: &str) -> Arc<str> {
     format!("{kind}:{}", sha256(text.as_bytes())).into()
 }
 
-/// In hexadecimal.
+/// SHA-256 in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::write(&Sha256::digest(bytes))
 }

@@ -1,4 +1,4 @@
-//! Reading configuration files: YAML whose every value knows its line, and all errors of a file at once.
+//! Reads configuration files: YAML in which every value knows its line, and all errors of a file are reported at once.
 
 mod error;
 mod hash;

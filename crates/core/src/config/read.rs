@@ -1,4 +1,4 @@
-//! Typed values out of a YAML tree. A value that does not fit is reported where it stands and read as absent.
+//! Reads typed values from a YAML tree. A value that does not fit is reported at its position and read as absent.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use crate::glob::Glob;
 use crate::ids::check_name;
 use crate::limits::SPAN_MS_MAX;
 
-/// A map whose keys are all known.
+/// A map with only known keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
     pub(crate) at: SourcePosition,
@@ -19,7 +19,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reports every key the section does not have.
+    /// Reports every key that the section does not have.
     pub(crate) fn of(node: &'a YamlNode, section: &'static Section, report: &mut ConfigReport) -> Option<Self> {
         let entries = entries(node, section.name, report)?;
         for entry in entries.iter().filter(|entry| !section.keys.contains(&entry.key.as_str())) {
@@ -34,7 +34,7 @@ impl<'a> Fields<'a> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The value, or a report that it is missing.
+    /// The value; reports an error if it is missing.
     pub(crate) fn need(&self, key: &str, report: &mut ConfigReport) -> Option<&'a YamlNode> {
         let found = self.get(key);
         if found.is_none() {
@@ -43,7 +43,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// Where a key stands, for errors about its presence.
+    /// The position of a key, for errors about its presence.
     pub(crate) fn place(&self, key: &str) -> Option<SourcePosition> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.at)
     }
@@ -57,7 +57,7 @@ pub(crate) fn entries<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigRep
     }
 }
 
-/// The entries of a map with free keys that has at least one.
+/// The entries of a map with free keys that must not be empty.
 pub(crate) fn some_entries<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a [YamlEntry]> {
     match entries(node, name, report)? {
         [] => refused(report, node.at, format!("{name} is empty; remove it or name at least one")),
@@ -75,8 +75,8 @@ pub(crate) fn items<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigRepor
     }
 }
 
-/// Text that is not empty. What YAML takes for a number, a truth value or nothing has to be quoted, so that every
-/// reader of the file sees the same.
+/// A text that is not empty. Scalars that YAML reads as a number, a boolean or null must be quoted, so that every reader of
+/// the file sees the same value.
 pub(crate) fn text<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a str> {
     match &node.value {
         YamlValue::Scalar { text, plain: true } if node.is_null() || !plain_to_json(text).is_string() => {
@@ -91,7 +91,7 @@ pub(crate) fn text<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport
     }
 }
 
-/// Text that may be empty, as the value of a label may be. Nothing at all is no text.
+/// A text that may be empty, such as the value of a label. Null is no text.
 pub(crate) fn value<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigReport) -> Option<&'a str> {
     match &node.value {
         YamlValue::Scalar { text, plain: false } => Some(text),
@@ -99,7 +99,7 @@ pub(crate) fn value<'a>(node: &'a YamlNode, name: &str, report: &mut ConfigRepor
     }
 }
 
-/// A list of texts with their places.
+/// A list of texts with their positions.
 pub(crate) fn texts<'a>(
     node: &'a YamlNode,
     name: &str,
@@ -114,7 +114,7 @@ pub(crate) fn texts<'a>(
     )
 }
 
-/// Reports every text that the list has before.
+/// Reports every text that occurs earlier in the list.
 pub(crate) fn distinct(texts: &[(&str, SourcePosition)], name: &str, report: &mut ConfigReport) {
     let mut seen = BTreeSet::new();
     for (text, at) in texts.iter().filter(|(text, _)| !seen.insert(*text)) {
@@ -122,7 +122,7 @@ pub(crate) fn distinct(texts: &[(&str, SourcePosition)], name: &str, report: &mu
     }
 }
 
-/// The text itself if it may be a name. `kind` says of what.
+/// The text if it is a valid name. `kind` says what it names.
 pub(crate) fn name<'a>(text: &'a str, kind: &str, at: SourcePosition, report: &mut ConfigReport) -> Option<&'a str> {
     match check_name(text) {
         Ok(()) => Some(text),
@@ -130,7 +130,7 @@ pub(crate) fn name<'a>(text: &'a str, kind: &str, at: SourcePosition, report: &m
     }
 }
 
-/// A topic pattern that stands in `list`.
+/// A topic pattern of `list`.
 pub(crate) fn glob(text: &str, at: SourcePosition, list: &str, report: &mut ConfigReport) -> Option<Glob> {
     match Glob::parse(text) {
         Ok(glob) => Some(glob),
@@ -166,7 +166,7 @@ pub(crate) fn truth(node: &YamlNode, name: &str, report: &mut ConfigReport) -> O
     }
 }
 
-/// A span of time in milliseconds, written `500ms`, `30s`, `5m`, `2h` or `7d`.
+/// A duration in milliseconds, written `500ms`, `30s`, `5m`, `2h` or `7d`.
 pub(crate) fn span(node: &YamlNode, name: &str, range: RangeInclusive<u64>, report: &mut ConfigReport) -> Option<u64> {
     match plain(node).and_then(parse_span) {
         Some(millis) if range.contains(&millis) => Some(millis),
@@ -224,7 +224,7 @@ fn parse_bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(size)
 }
 
-/// `None` when it is no span of time or longer than a year.
+/// None if the text is no duration or longer than a year.
 fn parse_span(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -232,7 +232,7 @@ fn parse_span(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(millis).filter(|span| *span <= SPAN_MS_MAX)
 }
 
-/// The span in the largest unit that divides it.
+/// The duration in the largest unit that divides it.
 pub(crate) fn write_span(millis: u64) -> String {
     let (unit, size) =
         UNITS.into_iter().rev().find(|(_, size)| millis >= *size && millis.is_multiple_of(*size)).unwrap_or(UNITS[0]);

@@ -1,4 +1,4 @@
-//! What the tests of every published schema have in common: it and the loader know the same words.
+//! Test helpers that compare a published schema with its loader: both must know the same keys and words.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(crate) fn strings(value: &Value) -> BTreeSet<String> {
     words(value.as_array().into_iter().flatten().filter_map(Value::as_str))
 }
 
-/// Every map of the schema is closed, and has exactly the keys of its section.
+/// Checks that every map of the schema is closed and has exactly the keys of its section.
 pub(crate) fn same_keys(schema: &str, sections: &[(&str, &Section)]) {
     let schema: Value = serde_json::from_str(schema).unwrap();
     for (pointer, section) in sections {

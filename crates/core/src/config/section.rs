@@ -1,8 +1,8 @@
 //! The keys that one kind of map may have.
 
-/// A map of the language and the keys it may have.
+/// A map of a configuration language and its keys.
 pub(crate) struct Section {
-    /// As error texts call it.
+    /// Its name in error texts.
     pub(crate) name: &'static str,
     pub(crate) keys: &'static [&'static str],
 }

@@ -1,4 +1,4 @@
-//! What holds for which topics: patterns with a value each, of which one decides.
+//! Values by topic pattern: of the patterns that match a topic, one decides.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use super::read;
 use super::yaml::{YamlEntry, YamlNode};
 use crate::glob::Glob;
 
-/// Values by topic pattern. An exact name beats every glob, then the glob with the most literal text wins, then the one
-/// that was given first. Only the winner counts: values are never merged, so one line of a file answers for a topic.
+/// Values by topic pattern. An exact name beats every glob; among globs the one with the most literal text wins, then the
+/// first in the file. Values are never merged, so that one line of a file decides for a topic.
 #[derive(Clone, Debug)]
 pub(crate) struct TopicMap<T> {
     exact: BTreeMap<Box<str>, T>,
@@ -25,7 +25,7 @@ struct Pattern<T> {
 }
 
 impl<T> TopicMap<T> {
-    /// A map of patterns, at least one; `value` reads what stands behind each.
+    /// Reads a map of patterns, at least one; `value` reads the value of each.
     pub(crate) fn read<'a>(
         node: &'a YamlNode,
         name: &str,
@@ -46,7 +46,7 @@ impl<T> TopicMap<T> {
         self.exact.get(topic).or_else(by_glob)
     }
 
-    /// Every pattern as it was written: exact names in their order, then globs as they are tried.
+    /// Every pattern as written: exact names in order, then globs in the order in which they are tried.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         let exact = self.exact.iter().map(|(name, value)| (&**name, value));
         exact.chain(self.globs.iter().map(|pattern| (&*pattern.text, &pattern.value)))
@@ -54,7 +54,7 @@ impl<T> TopicMap<T> {
 }
 
 impl<T> Default for TopicMap<T> {
-    /// Knows no topic.
+    /// A map that matches no topic.
     fn default() -> Self {
         Self { exact: BTreeMap::new(), globs: Vec::new() }
     }
@@ -69,7 +69,7 @@ impl<T> FromIterator<(Glob, T)> for TopicMap<T> {
                 glob => map.globs.push(Pattern { text: text(&glob).into(), glob, value }),
             }
         }
-        // Stable: among equals the order of the file stays.
+        // The sort is stable: among equals the order of the file stays.
         map.globs.sort_by_key(|pattern| Reverse(pattern.text.bytes().filter(|byte| *byte != b'*').count()));
         map
     }

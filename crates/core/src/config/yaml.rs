@@ -1,7 +1,7 @@
-//! YAML text as a tree in which every node knows its line.
+//! Parses YAML text into a tree in which every node knows its line.
 //!
-//! Only the plain part of YAML is read: one document of maps, lists and scalars. Anchors, aliases, tags and directives
-//! are refused: a rule must be readable where it stands, and a small file must not unfold into a large one.
+//! Only plain YAML is read: one document of maps, lists and scalars. Anchors, aliases, tags and directives are refused: a
+//! rule must be readable where it stands, and a small file must not expand into a large one.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use granit_parser::{Event, Parser, ScalarStyle, Span};
 use super::error::{ConfigReport, SourcePosition};
 use crate::json::number_fault;
 
-/// Largest policy file. It is kept in every snapshot and sent to every replica.
+/// The largest policy file. It is stored in every snapshot and sent to every replica.
 pub(crate) const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Deepest nesting of maps and lists. The language needs eight levels; payloads in test cases need some more.
+/// The deepest nesting of maps and lists. The languages need eight levels; payloads in test cases need some more.
 const DEPTH_MAX: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct YamlNode {
 
 #[derive(Clone, Debug)]
 pub(crate) enum YamlValue {
-    /// `plain` scalars may mean a number, a truth value or nothing; quoted ones are always text.
+    /// `plain` scalars may be a number, a boolean or null; quoted ones are always text.
     Scalar {
         text: String,
         plain: bool,
@@ -56,7 +56,7 @@ impl YamlNode {
     }
 }
 
-/// A plain scalar as the value a YAML reader takes it for. What JSON cannot write (`0x10`, `.inf`) stays text.
+/// The value that YAML readers give a plain scalar. A value that JSON cannot express (`0x10`, `.inf`) stays text.
 pub(crate) fn plain_to_json(text: &str) -> serde_json::Value {
     match text {
         "true" | "True" | "TRUE" => return true.into(),
@@ -76,16 +76,16 @@ pub(crate) fn plain_to_json(text: &str) -> serde_json::Value {
     }
 }
 
-/// Words such as `inf` and `nan` do not.
+/// False for words such as `inf` and `nan`, which Rust would parse as numbers.
 fn begins_like_a_number(text: &str) -> bool {
     let number = text.strip_prefix('+').unwrap_or(text);
     number.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Longest number that an error shows.
+/// The longest number that an error shows.
 const NUMBER_CHARS_SHOWN: usize = 40;
 
-/// Reports every number in what errors call `name` that would not keep its value (docs/json.md).
+/// Reports every number in the value called `name` that JSON would not keep exactly (docs/json.md).
 pub(crate) fn check_numbers(node: &YamlNode, name: &str, report: &mut ConfigReport) {
     match &node.value {
         YamlValue::Scalar { text, plain: true } if begins_like_a_number(text) => {
@@ -100,12 +100,12 @@ pub(crate) fn check_numbers(node: &YamlNode, name: &str, report: &mut ConfigRepo
     }
 }
 
-/// The tree of the one document in `text`, or `None` with the reasons in `report`.
+/// The tree of the one document in `text`; None with the errors in `report`.
 pub(crate) fn parse(text: &str, report: &mut ConfigReport) -> Option<YamlNode> {
     parse_within(FILE_BYTES_MAX, text, report)
 }
 
-/// The same for files that may be larger or must be smaller.
+/// Like [`parse`], with another limit on the file's size.
 pub(crate) fn parse_within(bytes_max: usize, text: &str, report: &mut ConfigReport) -> Option<YamlNode> {
     let start = SourcePosition { line: 1, column: 1 };
     if text.len() > bytes_max {
@@ -141,7 +141,7 @@ pub(crate) fn parse_within(bytes_max: usize, text: &str, report: &mut ConfigRepo
     root
 }
 
-/// A pattern such as `*` without quotes is an alias for YAML, and most of them break its syntax.
+/// A pattern such as `*` without quotes is an alias in YAML and usually breaks its syntax, so the error suggests quotes.
 fn has_star(text: &str, line: usize) -> bool {
     text.lines().nth(line - 1).is_some_and(|line| line.contains('*'))
 }
@@ -164,7 +164,7 @@ struct Builder<'a> {
     open: Vec<OpenCollection>,
     root: Option<YamlNode>,
     documents: usize,
-    /// Set when going on would only repeat the error.
+    /// Set when a further error would only repeat the first one.
     broken: bool,
 }
 

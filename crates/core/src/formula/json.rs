@@ -1,4 +1,4 @@
-//! JSON as values of CEL, and back.
+//! Converts JSON to values of CEL and back.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey,
 use cel::common::value::Val;
 use serde_json::{Map, Value};
 
-/// Whole numbers become `int` where they fit, so that they mix with the numbers written in an expression.
+/// Whole numbers become `int` where they fit, so that they compare with integer literals of an expression.
 pub(crate) fn from_json(json: Value) -> Box<dyn Val> {
     match json {
         Value::Null => Box::new(CelNull),
@@ -26,7 +26,7 @@ pub(crate) fn from_json(json: Value) -> Box<dyn Val> {
     }
 }
 
-/// What JSON can hold; the rest is an error in words.
+/// A value that JSON can express; otherwise an error text.
 pub(crate) fn to_json(value: &dyn Val) -> Result<Value, String> {
     if let Some(text) = value.downcast_ref::<CelString>() {
         return Ok(text.inner().into());

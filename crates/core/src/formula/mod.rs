@@ -1,5 +1,5 @@
-//! CEL as policies and DAGs share it: parsed within bounds, checked against what it may speak of, evaluated without a panic
-//! getting out.
+//! CEL as policies, DAGs and schedules use it: parsed within bounds, checked against the known variables, and evaluated
+//! without letting a panic escape.
 
 mod json;
 mod unqualify;
@@ -25,11 +25,11 @@ pub(crate) use json::{from_json, to_json};
 pub(crate) use unqualify::{each_part, unqualify};
 pub(crate) use vocabulary::{Vocabulary, check, last_line};
 
-/// The parser recurses, so that long or deep text could overflow the stack before it is refused.
+/// The parser recurses, so long or deep text could overflow the stack before it is refused.
 const TEXT_BYTES_MAX: usize = 4096;
-/// Bounds nesting: brackets inside of texts are counted too, which needs no lexer that could be fooled.
+/// Bounds nesting. Brackets inside texts count too, since telling them apart needs a lexer that input could fool.
 const BRACKETS_MAX: usize = 48;
-/// Bounds chains such as `a.b.c` or `1 + 2 + 3`, which become as deep as they are long.
+/// Bounds chains such as `a.b.c` or `1 + 2 + 3`, whose syntax trees are as deep as the chain is long.
 const LINKS_MAX: usize = 320;
 
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
@@ -37,20 +37,20 @@ static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 /// The patterns of every `matches` call, compiled once.
 pub(crate) type Regexes = BTreeMap<String, Regex>;
 
-/// How errors speak of an expression.
+/// The words for an expression in error messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Wording<'a> {
-    /// What it is, as in "`when` is not valid CEL".
+    /// The expression's name, as in "`when` is not valid CEL".
     pub(crate) name: &'a str,
-    /// What to do about one that is too large.
+    /// The advice for an expression that is too large.
     pub(crate) remedy: &'a str,
 }
 
-/// What is wrong with an expression.
+/// A fault of an expression.
 #[derive(Debug)]
 pub(crate) struct ExpressionFault {
     message: String,
-    /// A word that is not known, and those that are.
+    /// An unknown word, and the known ones.
     unknown: Option<(String, Vec<String>)>,
 }
 
@@ -106,7 +106,7 @@ fn check_size(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What expressions are evaluated in: variables, and the patterns that were compiled for them.
+/// The evaluation context: variables, and the compiled patterns of `matches` calls.
 pub(crate) fn context<'v>(variables: &'v dyn VariableResolver, regexes: &Arc<Regexes>) -> Context<'v, 'v> {
     let mut context = Context::with_env(ENV.clone());
     context.set_variable_resolver(variables);
@@ -118,13 +118,13 @@ pub(crate) fn context<'v>(variables: &'v dyn VariableResolver, regexes: &Arc<Reg
                 None => Err(ExecutionError::function_error("matches", "the pattern was not compiled at load")),
             }
         };
-        // Refused only if the environment had a `matches` of its own, which then does the same, slower.
+        // Adding fails only if the environment has a `matches` already, which gives equal results and is slower.
         let _ = context.add_function("matches", matches);
     }
     context
 }
 
-/// Evaluates and reads the outcome. What fails, or panics, is an error in words.
+/// Evaluates and converts the result. A failure or a panic becomes an error text.
 pub(crate) fn evaluate<T>(
     expression: &IdedExpr,
     context: &Context<'_, '_>,
@@ -138,7 +138,7 @@ pub(crate) fn evaluate<T>(
     outcome.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_text(&*panic))))
 }
 
-/// Evaluates what names nothing: it gives the same wherever it is evaluated.
+/// Evaluates an expression without variables: its value is the same everywhere.
 pub(crate) fn constant<T>(
     expression: &IdedExpr,
     regexes: &Regexes,
@@ -147,7 +147,7 @@ pub(crate) fn constant<T>(
     evaluate(expression, &context(&Nothing, &Arc::new(regexes.clone())), in_words, read)
 }
 
-/// No variables.
+/// A resolver without variables.
 struct Nothing;
 
 impl VariableResolver for Nothing {
@@ -156,7 +156,7 @@ impl VariableResolver for Nothing {
     }
 }
 
-/// Error texts end up in reasons that others read: they name keys and types, never values.
+/// Error texts become reasons that other people read, so they name keys and types and never values.
 pub(crate) fn in_words(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("{key:?} is absent; ask with has() or in first"),
@@ -176,7 +176,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// A text literal, if the expression is one.
+/// The text, if the expression is a text literal.
 pub(crate) fn literal(expression: &IdedExpr) -> Option<&str> {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(CelString::inner(text)),

@@ -1,7 +1,7 @@
-//! Rewrites `a.b` into `a["b"]`, which says the same of a map and is evaluated in half the time.
+//! Rewrites `a.b` into `a["b"]`, which means the same for maps and is evaluated in half the time.
 //!
-//! CEL allows variables with dots in their names, so that an evaluator has to look for a variable `a.b` before it looks
-//! for `b` in `a`. There are none here. Presence tests (`has(a.b)`) keep their form.
+//! CEL allows variable names with dots, so an evaluator looks for a variable `a.b` before it looks for `b` in `a`. There are
+//! no such variables here. Presence tests (`has(a.b)`) keep their form.
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 use cel::common::types::CelString;
@@ -19,7 +19,7 @@ pub(crate) fn unqualify(expression: &mut IdedExpr) {
     }
 }
 
-/// A variable, or a field of one that was rewritten already.
+/// A variable, or a field access that was already rewritten.
 fn is_path(expression: &IdedExpr) -> bool {
     match &expression.expr {
         Expr::Ident(_) => true,
@@ -28,7 +28,7 @@ fn is_path(expression: &IdedExpr) -> bool {
     }
 }
 
-/// Visits what an expression is directly made of.
+/// Visits the direct operands of an expression.
 pub(crate) fn each_part(expression: &mut IdedExpr, visit: &mut dyn FnMut(&mut IdedExpr)) {
     match &mut expression.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) | Expr::Struct(_) => {}

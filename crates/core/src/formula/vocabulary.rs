@@ -5,11 +5,11 @@ use regex::RegexBuilder;
 
 use super::{ExpressionFault, Regexes, Wording, literal};
 
-/// Loops inside of loops: each level multiplies by the length of a list that the submitter may choose.
+/// The deepest nesting of loops: each level multiplies the cost by the length of a list that the submitter may choose.
 const LOOPS_MAX: usize = 2;
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// Names that stand for types, and the namespace of optional values.
+/// Names of types, and the namespace of optional values.
 const TYPES: [&str; 11] =
     ["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "uint", "optional"];
 const FUNCTIONS: [&str; 20] = [
@@ -37,19 +37,19 @@ const FUNCTIONS: [&str; 20] = [
 
 /// The variables that expressions of one kind may use.
 pub(crate) trait Vocabulary {
-    /// A variable as a whole.
+    /// Checks a variable used as a whole.
     fn variable(&mut self, name: &str) -> Result<(), ExpressionFault>;
 
-    /// What a variable has under a name that is written out: `variable.field` or `variable["field"]`.
+    /// Checks a literal field of a variable: `variable.field` or `variable["field"]`.
     fn field(&mut self, variable: &str, field: &str) -> Result<(), ExpressionFault>;
 
-    /// Whether a loop may bind the name and so hide what else it means.
+    /// Whether a loop may bind the name and thereby hide its other meaning.
     fn may_bind(&self, _name: &str) -> bool {
         true
     }
 }
 
-/// Everything that is wrong with the expression. Patterns that are right are added to `regexes`.
+/// Every fault of the expression. Valid patterns are added to `regexes`.
 pub(crate) fn check(
     expression: &IdedExpr,
     wording: Wording<'_>,
@@ -65,7 +65,7 @@ struct Walk<'a> {
     wording: Wording<'a>,
     regexes: &'a mut Regexes,
     vocabulary: &'a mut dyn Vocabulary,
-    /// Names that surrounding loops bind.
+    /// Names bound by the surrounding loops.
     bound: Vec<String>,
     loops: usize,
     faults: Vec<ExpressionFault>,
@@ -138,7 +138,7 @@ impl Walk<'_> {
         call.args.iter().for_each(|argument| self.expression(argument));
     }
 
-    /// A pattern that is computed would have to be compiled for every job, and its size be trusted.
+    /// Refuses a computed pattern: it would have to be compiled for every job, and its size could not be checked.
     fn pattern(&mut self, pattern: Option<String>) {
         let name = self.wording.name;
         let Some(pattern) = pattern else {
@@ -176,7 +176,7 @@ impl Walk<'_> {
     }
 }
 
-/// The last line of a regex error says what is wrong; those before it draw the place.
+/// The last line of a regex error says what is wrong; the lines before draw the position.
 pub(crate) fn last_line(text: &str) -> &str {
     let line = text.lines().last().unwrap_or(text);
     line.strip_prefix("error: ").unwrap_or(line)

@@ -1,11 +1,11 @@
-//! Whether a text is canonical already: one look at its bytes, nothing built.
+//! Checks whether a text is in canonical form, in one pass over its bytes and without building a value.
 
 use std::borrow::Cow;
 
 use super::{DEPTH_MAX, number, read};
 
-/// Sorted names that stand once, no spaces, texts with no escape that they do not need, numbers as they are written here.
-/// False says nothing about what is wrong.
+/// Canonical form: keys sorted and unique, no spaces, no unnecessary escapes, numbers as this crate writes them. False does
+/// not say what differs.
 pub(super) fn is_canonical(text: &str) -> bool {
     let mut look = CanonicalReader { text, bytes: text.as_bytes(), at: 0 };
     look.value(0).is_some() && look.at == text.len()
@@ -34,7 +34,7 @@ impl<'a> CanonicalReader<'a> {
         self.bytes[self.at..].starts_with(word.as_bytes()).then(|| self.at += word.len())
     }
 
-    /// True if this byte is next, and was taken.
+    /// Takes the next byte if it is this one.
     fn take(&mut self, byte: u8) -> bool {
         let next = self.bytes.get(self.at) == Some(&byte);
         self.at += usize::from(next);
@@ -83,7 +83,7 @@ impl<'a> CanonicalReader<'a> {
         if escaped { read::unescaped(inside).map(Cow::Owned) } else { Some(Cow::Borrowed(inside)) }
     }
 
-    /// Skips a string; whether it has escapes.
+    /// Skips a string and returns whether it has escapes.
     fn string(&mut self) -> Option<bool> {
         self.at += 1;
         let mut escaped = false;
@@ -102,7 +102,7 @@ impl<'a> CanonicalReader<'a> {
         }
     }
 
-    /// Only what has to be escaped, and in its shortest form.
+    /// Accepts only necessary escapes, in their shortest form.
     fn escape(&mut self) -> Option<()> {
         let length = match self.bytes.get(self.at + 1)? {
             b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't' => 2,

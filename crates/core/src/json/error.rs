@@ -1,4 +1,4 @@
-//! Why a text is not taken, and where in it the reason lies.
+//! Why a JSON text is refused, with the path to the reason.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use super::DEPTH_MAX;
 use super::number::NumberFault;
 use crate::request::FieldError;
 
-/// Longest name that a path shows whole.
+/// The longest key that a path shows whole.
 const NAME_CHARS_SHOWN: usize = 64;
 
-/// Why a text is not taken.
+/// Why a JSON text is refused.
 #[derive(Debug)]
 pub struct JsonError {
-    /// From the innermost step out.
+    /// The path, from the innermost step outwards.
     steps: Vec<JsonStep>,
     flaw: Flaw,
 }
@@ -25,7 +25,7 @@ enum JsonStep {
 
 #[derive(Debug)]
 pub(super) enum Flaw {
-    /// In the words of the usual parser, with line and column.
+    /// The error of serde_json, with line and column.
     Syntax(String),
     Twice,
     Number(NumberFault),
@@ -40,24 +40,24 @@ impl From<Flaw> for JsonError {
 }
 
 impl JsonError {
-    /// With the name of the value in which it was found.
+    /// Adds the key of the value in which the error was found.
     pub(super) fn within_name(mut self, name: &str) -> Self {
         self.steps.push(JsonStep::Name(name.to_owned()));
         self
     }
 
-    /// With the place in the list in which it was found.
+    /// Adds the position in the list in which the error was found.
     pub(super) fn within_list(mut self, place: usize) -> Self {
         self.steps.push(JsonStep::Place(place));
         self
     }
 
-    /// The text is no JSON at all.
+    /// Whether the text is not JSON at all.
     pub fn is_syntax(&self) -> bool {
         matches!(self.flaw, Flaw::Syntax(_))
     }
 
-    /// As an error of the field that the text came in, with the path inside of it: `payload.items[2].to`.
+    /// The error of the field that contained the text, with the path inside it: `payload.items[2].to`.
     pub fn in_field(&self, field: &str) -> FieldError {
         match &self.flaw {
             Flaw::Syntax(message) => FieldError::new(field, format_args!("must be JSON: {message}")),

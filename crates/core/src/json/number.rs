@@ -1,16 +1,16 @@
-//! Which numbers keep their value.
+//! Numbers that keep their value.
 //!
-//! A whole number must lie within ±(2^53 - 1), where a double counts every one. Any other number stands for the double that is
-//! nearest to it, and must not say more than a double can: at most 17 significant digits, which are enough to write every
-//! double, and neither overflow nor vanish.
+//! A whole number must lie within ±(2^53 - 1), where a double represents every one. Any other number means the double
+//! nearest to it and must not claim more precision than a double has: at most 17 significant digits, which suffice to write
+//! every double; it must neither overflow nor underflow to zero.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// The largest whole number up to which doubles count every one (I-JSON, RFC 7493 section 2.2).
+/// The largest whole number up to which doubles represent every one (I-JSON, RFC 7493 section 2.2).
 const WHOLE_MAX: u64 = (1 << 53) - 1;
-/// Enough to tell every double from its neighbours.
+/// Enough digits to tell every double from its neighbours.
 const DIGITS_MAX: usize = 17;
 
 /// Why a number would not keep its value.
@@ -33,7 +33,7 @@ impl fmt::Display for NumberFault {
     }
 }
 
-/// What is wrong with a literal. One that is no number at all has no fault.
+/// The fault of a number literal. A text that is no number has none.
 pub(crate) fn fault(literal: &str) -> Option<NumberFault> {
     value(literal).err()
 }
@@ -41,7 +41,7 @@ pub(crate) fn fault(literal: &str) -> Option<NumberFault> {
 /// The value of a literal by the grammar of JSON.
 pub(super) fn value(literal: &str) -> Result<Value, NumberFault> {
     if is_whole(literal) {
-        // A negative zero is one only as a double.
+        // Negative zero exists only as a double.
         let digits = literal.trim_start_matches(['-', '+']);
         return match digits.parse::<u64>() {
             Ok(0) if literal.starts_with('-') => Ok((-0.0).into()),
@@ -70,7 +70,7 @@ fn is_whole(literal: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Digits between the first and the last that is not zero.
+/// Digits from the first to the last non-zero one.
 fn significant_digits(literal: &str) -> usize {
     let mantissa = literal.split(['e', 'E']).next().unwrap_or_default();
     let digits = || mantissa.bytes().filter(u8::is_ascii_digit);
@@ -79,14 +79,14 @@ fn significant_digits(literal: &str) -> usize {
     if leading == all { 0 } else { all - leading - digits().rev().take_while(|digit| *digit == b'0').count() }
 }
 
-/// Whether a literal by the grammar of JSON is written as this crate writes its value.
+/// Whether a literal of the JSON grammar is written as this crate writes its value.
 pub(super) fn is_canonical(literal: &str) -> bool {
     if is_whole(literal) {
         let number = literal.parse::<i64>().ok().filter(|number| number.unsigned_abs() <= WHOLE_MAX);
         return number.is_some() && literal != "-0";
     }
     let Some(double) = literal.parse::<f64>().ok().filter(|double| double.is_finite()) else { return false };
-    // The longest double has 24 bytes.
+    // The longest text of a double has 24 bytes.
     let mut written = [0; 32];
     let mut room = &mut written[..];
     let fits = serde_json::to_writer(&mut room, &double).is_ok();

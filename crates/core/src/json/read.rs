@@ -1,18 +1,18 @@
-//! JSON text as a value. Unlike usual parsers it refuses what two of them could understand differently, and says where.
+//! Parses JSON text. Unlike usual parsers it refuses text that two of them could understand differently, and says where.
 
 use serde_json::{Map, Value};
 
 use super::error::{Flaw, JsonError};
 use super::{DEPTH_MAX, number};
 
-/// The value of a text, or why it is not taken.
+/// The value of a text, or why it is refused.
 pub(super) fn value(text: &str) -> Result<Value, JsonError> {
     let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
     let read = reader.value(0).and_then(|value| reader.end().map(|()| value));
     read.map_err(|error| if error.is_syntax() { in_usual_words(text) } else { error })
 }
 
-/// Line, column and what was expected, as the usual parser tells it.
+/// The syntax error in the words of serde_json: line, column and what was expected.
 fn in_usual_words(text: &str) -> JsonError {
     let told = serde_json::from_str::<Value>(text).err().map(|error| error.to_string());
     Flaw::Syntax(told.unwrap_or_else(|| "it is not valid JSON".to_owned())).into()
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next byte that is no space.
+    /// The next byte that is no white space.
     fn next(&mut self) -> Option<u8> {
         while matches!(self.bytes.get(self.at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The words are found afterwards: most texts have no error, and few errors are of this kind.
+/// The error's words are computed later: most texts have no error, and few errors are of this kind.
 fn syntax() -> JsonError {
     Flaw::Syntax(String::new()).into()
 }
@@ -165,7 +165,7 @@ pub(super) fn number_literal(text: &str) -> Option<&str> {
     Some(&text[..at])
 }
 
-/// The inside of a string without its escapes, if they are all good.
+/// The content of a string with its escapes decoded, if all are valid.
 pub(super) fn unescaped(inside: &str) -> Option<String> {
     unescape(inside).ok()
 }
@@ -193,7 +193,7 @@ fn unescape(inside: &str) -> Read<String> {
     Ok(text)
 }
 
-/// The character of `\uXXXX`, or of two of them that are a surrogate pair, and the length of the escape.
+/// The character of `\uXXXX` or of a surrogate pair of two, and the length of the escape.
 fn unicode(text: &str) -> Read<(char, usize)> {
     let first = unit(text).ok_or_else(syntax)?;
     if let Some(character) = char::from_u32(first) {

@@ -1,4 +1,4 @@
-//! What holds when nothing is configured: one pool that takes every topic.
+//! The configuration without a `pools.yaml`: one pool that takes every topic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,11 +40,11 @@ impl Pool {
 }
 
 impl Overload {
-    /// What the requirement documents set for pools in which the scheduler picks the worker.
+    /// The defaults of pools in which the scheduler picks the worker.
     pub const DIRECT: Self =
         Self { claims_last: false, active_percent: Some(90), cpu_percent: Some(90), gpu_percent: Some(90) };
 
-    /// What holds in a pool whose workers take jobs by themselves, unless it is set: nothing.
+    /// The defaults of pools whose workers claim jobs themselves: no limit.
     pub const QUEUE: Self = Self { claims_last: true, active_percent: None, cpu_percent: None, gpu_percent: None };
 
     /// Whether any limit is set.

@@ -1,4 +1,5 @@
-//! Every key of `pools.yaml`, by section. The loader refuses all others; the published schema lists the same.
+//! Every key of `pools.yaml`, by section. The loader refuses all other keys; a test compares the published schema with these
+//! lists.
 
 use crate::config::Section;
 

@@ -1,4 +1,4 @@
-//! How much may run at once, and how fast it may start.
+//! Limits on how many jobs run at once and how fast they start.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::glob::Glob;
 use crate::lane::LaneKey;
 use crate::rate::Rate;
 
-/// A limit as configured: for the topics it names, one count for each combination of what it is kept per.
+/// A limit as configured: for the topics that it names, one count for each value of what it is counted per.
 #[derive(Clone, Debug)]
 pub struct LimitRule {
     pub name: Arc<str>,
@@ -17,12 +17,12 @@ pub struct LimitRule {
     pub rate: Option<Rate>,
 }
 
-/// What a limit is kept per.
+/// What a limit is counted per.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     Tenant,
     Topic,
-    /// The job's concurrency key. Jobs without one are not limited by such a rule.
+    /// The job's concurrency key. The limit does not apply to jobs without one.
     Key,
 }
 
@@ -38,11 +38,11 @@ impl Per {
     }
 }
 
-/// A limit as it applies to one lane. Lanes with the same key share the count.
+/// A limit as it applies to one lane. Lanes with equal keys share the count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
     pub key: Arc<str>,
-    /// Attempts at once.
+    /// The most attempts at once.
     pub max: Option<u32>,
     pub rate: Option<Rate>,
 }

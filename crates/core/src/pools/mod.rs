@@ -1,7 +1,7 @@
-//! Which pools serve which topics, and under which limits.
+//! Pools: which workers serve which topics, and under which limits.
 //!
-//! A route is a function of the configuration and a job's shape, and of nothing else. So nothing about it is stored with a
-//! job: a new configuration needs no rewrite of what waits, only a new look at it.
+//! A route is a function of the configuration and a job's shape alone. So no row stores it, and a new configuration applies
+//! to waiting jobs without a rewrite of their rows.
 
 mod builtin;
 mod keys;
@@ -23,24 +23,24 @@ pub use states::{ALL_OPEN, Closed, PoolStates, Routing, RoutingId};
 use crate::config::TopicMap;
 use crate::ids::{PoolName, TenantId};
 
-/// The pool that takes every topic when no pools are configured.
+/// The pool that takes every topic if no pools are configured.
 pub const DEFAULT_POOL: &str = "default";
 
-/// More at once than any installation runs; a number above it is a typing error.
+/// More parallel work than any installation runs; a larger number is a typing error.
 const CONCURRENT_MAX: u32 = 1_000_000;
-/// Most turns in a round. The others wait for so many claims, so a larger weight is better said with `strict`.
+/// The largest weight of a priority. The other priorities wait for that many claims; for more, use `strict`.
 const WEIGHT_MAX: u32 = 1_000;
 
 /// The JSON Schema of `pools.yaml`, for editors.
 pub const SCHEMA: &str = include_str!("../../pools.schema.json");
 
-/// `pools.yaml`, checked and ready to be asked.
+/// A checked `pools.yaml`.
 #[derive(Clone, Debug)]
 pub struct Pools {
-    /// Names the text it came from.
+    /// Identifies the text that it was loaded from.
     snapshot: Arc<str>,
     pools: BTreeMap<PoolName, Pool>,
-    /// The pools a topic leads to, first choice first.
+    /// The pools of each topic, first choice first.
     topics: TopicMap<Arc<[PoolName]>>,
     limits: Vec<LimitRule>,
     fairness: Fairness,
@@ -53,23 +53,24 @@ pub struct Pool {
     /// For people who read a list of pools.
     pub description: Option<Arc<str>>,
     pub dispatch: DispatchMode,
-    /// Every worker of the pool has these besides its own.
+    /// Capabilities that every worker of the pool has besides its own.
     pub capabilities: BTreeSet<Arc<str>>,
-    /// Every worker of the pool has these unless it says otherwise.
+    /// Labels that every worker of the pool has unless it sets its own value.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// Jobs that run in the pool at once.
+    /// The most jobs that run in the pool at once.
     pub max_concurrent: Option<u32>,
-    /// Jobs of one tenant, of those that have this pool as their first choice, that run at once.
+    /// The most jobs of one tenant that run at once, counted over jobs with this pool as their first choice, wherever they
+    /// run.
     pub tenant_max_concurrent: Option<u32>,
-    /// The same for the tenants named here.
+    /// Overrides `tenant_max_concurrent` for the tenants named here.
     pub tenants: BTreeMap<TenantId, u32>,
     pub overload: Overload,
 }
 
-/// How a job of a pool gets to a worker.
+/// How jobs of a pool get to workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DispatchMode {
-    /// Workers take the next job whenever they have a free slot.
+    /// Workers claim the next job whenever they have a free slot.
     #[default]
     Queue,
     /// The scheduler picks the least loaded worker. A job that no worker can ever take is given up after some tries.
@@ -87,10 +88,10 @@ impl DispatchMode {
     }
 }
 
-/// At or above any of these a worker is overloaded. Absent: not looked at.
+/// Limits at or above which a worker is overloaded. An absent limit is not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overload {
-    /// An overloaded worker gets what no other has a place for. If not, it gets nothing.
+    /// Whether an overloaded worker gets jobs that no other worker has room for. If false, it gets none.
     pub claims_last: bool,
     /// Jobs held, in percent of its slots.
     pub active_percent: Option<u32>,
@@ -98,20 +99,20 @@ pub struct Overload {
     pub gpu_percent: Option<u32>,
 }
 
-/// How turns are shared out.
+/// How turns are shared between priorities and tenants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fairness {
     pub priorities: PriorityShares,
-    /// Turns a tenant gets in one round; one if it is not named.
+    /// A tenant's turns in one round; 1 if it is not named.
     pub tenants: BTreeMap<TenantId, u32>,
 }
 
-/// How often each priority is served when all of them have work.
+/// How often each priority is served when all have work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityShares {
     /// Turns in one round, critical first.
     Weights([u32; 4]),
-    /// A lower priority is served only when no higher one has work.
+    /// A priority is served only while no higher one has work.
     Strict,
 }
 
@@ -124,13 +125,13 @@ impl Pools {
         self.pools.get(name)
     }
 
-    /// In the order of their names.
+    /// All pools, in the order of their names.
     pub fn pools(&self) -> impl Iterator<Item = &Pool> {
         self.pools.values()
     }
 
-    /// The topics that lead to a pool, as they are written in the file: exact names first, then globs in the order in which
-    /// they are tried.
+    /// The topics that lead to a pool, as written in the file: exact names first, then globs in the order in which they are
+    /// tried.
     pub fn patterns(&self, pool: &PoolName) -> impl Iterator<Item = &str> {
         self.topics.iter().filter(move |(_, pools)| pools.contains(pool)).map(|(pattern, _)| pattern)
     }

@@ -1,4 +1,4 @@
-//! From a shape to the pools that may take it.
+//! Routes: the pools that may take a shape.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Pools;
 use crate::ids::PoolName;
 use crate::lane::Shape;
 
-/// The pools a shape may run in, first choice first. Never empty.
+/// The pools that a shape may run in, first choice first. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route(Arc<[PoolName]>);
 
@@ -16,7 +16,7 @@ pub enum Unrouted {
     /// No pattern matches the topic.
     #[error("no_pool_mapping")]
     NoMapping,
-    /// The topic's pools do not include the one the job insists on.
+    /// The topic's pools do not include the one that the job requires.
     #[error("preferred_pool_not_mapped")]
     PreferredPool,
     /// Policy allows none of the topic's pools.
@@ -29,7 +29,7 @@ impl Route {
         &self.0
     }
 
-    /// The pool in whose queue the job waits.
+    /// The pool in whose lane the job waits.
     pub fn first(&self) -> &PoolName {
         &self.0[0]
     }
@@ -54,7 +54,7 @@ impl Pools {
         if pools.is_empty() { Err(Unrouted::AllowedPools) } else { Ok(Route(pools)) }
     }
 
-    /// What the configuration says about the topic, before the job and policy narrow it.
+    /// The pools that the configuration maps the topic to, before the job and policy narrow them.
     pub fn mapped(&self, shape: &Shape) -> Option<&Arc<[PoolName]>> {
         self.topics.get(shape.topic.as_str())
     }

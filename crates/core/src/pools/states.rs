@@ -1,4 +1,4 @@
-//! What operators said about pools: paused, draining. Kept apart from the configuration, which is a file.
+//! Pools that operators paused or drain. Stored apart from the configuration, which is a file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::ids::PoolName;
 /// The id of [`PoolStates::default`].
 pub const ALL_OPEN: &str = "builtin:open";
 
-/// What an operator said about a pool.
+/// The state of a pool that an operator closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Closed {
-    /// Its workers get nothing new, and its jobs wait for it.
+    /// Its workers get no new jobs, and its jobs wait for it.
     Paused,
-    /// Its workers get nothing new; its jobs go to the other pools of their topic, if there are any.
+    /// Its workers get no new jobs; its jobs go to the other pools of their topic, if there are any.
     Draining,
 }
 
-/// The pools that are closed. All others are open.
+/// The closed pools. All others are open.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PoolStates(BTreeMap<PoolName, Closed>);
 
-/// Which configuration and which states: what a choice of a worker was made under.
+/// Identifies a configuration and the pool states: those under which a worker was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoutingId {
     pub pools: Arc<str>,
@@ -40,7 +40,7 @@ impl Default for RoutingId {
     }
 }
 
-/// The configuration and what operators closed: all that placement asks.
+/// The configuration and the pool states: everything that routing depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Routing {
     pub pools: Arc<Pools>,
@@ -73,7 +73,7 @@ impl PoolStates {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// By content.
+    /// A hash of the content.
     pub fn id(&self) -> Arc<str> {
         if self.0.is_empty() {
             return ALL_OPEN.into();
@@ -81,7 +81,7 @@ impl PoolStates {
         snapshot("states", &self.text())
     }
 
-    /// The same with one pool changed; `None` opens it.
+    /// A copy with one pool changed; `None` opens it.
     #[must_use]
     pub fn with(&self, pool: PoolName, state: Option<Closed>) -> Self {
         let mut states = self.0.clone();

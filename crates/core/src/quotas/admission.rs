@@ -1,4 +1,4 @@
-//! Whether there is room for one more.
+//! Admission: whether a submit is accepted now.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::ids::{ActorId, PoolName, TenantId};
 use crate::lane::Priority;
 use crate::time::Timestamp;
 
-/// What the clock says is refused until then; what somebody must end or delete first is asked for again after this.
+/// `Retry-After` where the end of the wait is not known, because someone has to end or delete work first.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
-/// Why there is no room, and when to ask again.
+/// Why a submit is refused, and when to retry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Limited {
@@ -19,19 +19,19 @@ pub struct Limited {
     pub retry_after: Duration,
 }
 
-/// What refuses.
+/// The limit that refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimitedBy {
-    /// The caller is too fast.
+    /// The caller submits too fast.
     Rate,
-    /// The tenant has as much as it may have.
+    /// The tenant has reached its quota.
     Quota,
-    /// All tenants together have as much as there may be.
+    /// All tenants together have reached a ceiling.
     Ceiling,
 }
 
 impl LimitedBy {
-    /// Part of the API.
+    /// The error code, which is part of the API.
     pub const fn code(self) -> &'static str {
         match self {
             Self::Rate => "rate_limited",
@@ -41,7 +41,7 @@ impl LimitedBy {
     }
 }
 
-/// What a tenant has, with what was let in since that was looked up.
+/// What a tenant has, including what was admitted since it was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     pub jobs: u64,
@@ -50,13 +50,13 @@ pub struct Room {
 }
 
 impl Quota {
-    /// The tenant's submit_rate had no token left.
+    /// The tenant's submit_rate has no token left.
     pub fn too_fast(tenant: &TenantId, again_in: Duration) -> Limited {
         let text = format!("tenant {tenant:?} sends more than its submit_rate allows; come back in {again_in:?}");
         Limited { by: LimitedBy::Rate, text, retry_after: again_in }
     }
 
-    /// The actor_rate of this caller had no token left; others of the tenant may have some.
+    /// The actor_rate of this caller has no token left; other actors of the tenant may have some.
     pub fn actor_too_fast(actor: &ActorId, tenant: &TenantId, again_in: Duration) -> Limited {
         let text =
             format!("actor {actor:?} of tenant {tenant:?} sends more than the actor_rate allows; come back in {again_in:?}");
@@ -77,7 +77,7 @@ impl Quota {
         }
     }
 
-    /// What starts by itself later is not asked for again, so there must be room for its first job now.
+    /// A run's later jobs are not admitted one by one, so there must be room for its first job now.
     pub fn admit_run(&self, tenant: &TenantId, has: &Room) -> Result<(), Limited> {
         match self.runs {
             Some(max) if has.runs >= max => {
@@ -90,7 +90,7 @@ impl Quota {
 }
 
 impl Ceilings {
-    /// Whether a job of this priority is let in, beside `live` jobs that have not ended.
+    /// Whether a job of this priority is admitted beside `live` jobs that have not ended.
     pub fn admit(&self, priority: Priority, live: u64, all: &mut Meter, now: Timestamp) -> Result<(), Limited> {
         let Some(share) = self.jobs.map(|max| self.share(max, priority)).filter(|share| live >= *share) else {
             return Ok(());
@@ -100,8 +100,9 @@ impl Ceilings {
         Err(Limited { by: LimitedBy::Ceiling, text, retry_after })
     }
 
-    /// Whether its pool has room for a job of this priority: among all that wait, and behind those whose turn comes first. For
-    /// whom there is a free slot, which `has_slot` says, the turns of others are nothing to wait for; asked only if it matters.
+    /// Whether the job's pool has room: within the pool's ceiling, and within the expected wait behind more urgent jobs. If
+    /// a slot is free for the job, as `has_slot` says, the expected wait does not matter; it is called only in that case,
+    /// since it is costly.
     pub fn admit_to(
         &self,
         pool: &PoolName,

@@ -1,9 +1,9 @@
-//! Who waits, by priority, and whose turn comes before whose.
+//! Waiting jobs by priority, and the turns before each.
 
 use crate::lane::Priority;
 use crate::pools::PriorityShares;
 
-/// Jobs that wait, in the order of `Priority::ALL`. Reckoned with time, so there are parts of jobs too.
+/// Waiting jobs in the order of `Priority::ALL`. Extrapolated over time, so there are fractions of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Backlog([f64; 4]);
 
@@ -20,7 +20,8 @@ impl Backlog {
         self.0.iter().sum()
     }
 
-    /// So many turns were taken, as the priorities share them. Turns for which nobody waits are lost: no work is done ahead.
+    /// Removes the jobs that `turns` turns serve, as the priorities share them. Turns without a waiting job are lost,
+    /// because no job can be served before it comes.
     pub(super) fn drain(&mut self, mut turns: f64, shares: PriorityShares) {
         let PriorityShares::Weights(weights) = shares else {
             for jobs in &mut self.0 {
@@ -30,7 +31,7 @@ impl Backlog {
             }
             return;
         };
-        // Each time round at least one more has nothing left, and leaves its turns to the others.
+        // Each pass empties at least one more priority, which leaves its turns to the others.
         for _ in Priority::ALL {
             let busy = self.0.iter().zip(weights).filter(|(jobs, _)| **jobs > 0.0);
             let round: f64 = busy.map(|(_, weight)| f64::from(weight)).sum();
@@ -46,31 +47,31 @@ impl Backlog {
         }
     }
 
-    /// Turns until one more job of this priority has its own. Those that are at least as urgent come first, and however many
-    /// less urgent ones wait, meanwhile they get no more than their turns of the rounds.
+    /// Turns until one more job of this priority is served. Jobs that are at least as urgent come first; less urgent ones
+    /// meanwhile get no more than their share of the rounds, however many wait.
     pub(super) fn turns_before(&self, priority: Priority, shares: PriorityShares) -> f64 {
         let (first, others) = self.parted(priority);
         first + others.min(first * between(priority, shares))
     }
 
-    /// The same, with as many of the less urgent as there can be.
+    /// Like [`turns_before`](Self::turns_before), for as many less urgent jobs as there can be.
     pub(super) fn turns_at_most(&self, priority: Priority, shares: PriorityShares) -> f64 {
         let (first, _) = self.parted(priority);
         first * (1.0 + between(priority, shares))
     }
 
-    /// Those that are at least as urgent, and the others.
+    /// Jobs at least as urgent, and less urgent jobs.
     fn parted(&self, priority: Priority) -> (f64, f64) {
         let (first, others) = self.0.split_at(priority as usize + 1);
         (first.iter().sum(), others.iter().sum())
     }
 }
 
-/// Turns of the less urgent for each turn of somebody who is at least as urgent as this, at most.
+/// The most turns of less urgent jobs for each turn of a job at least as urgent as this.
 fn between(priority: Priority, shares: PriorityShares) -> f64 {
     let PriorityShares::Weights(weights) = shares else { return 0.0 };
     let (first, others) = weights.split_at(priority as usize + 1);
-    // Whoever has the fewest turns in a round may be the only one of them with work.
+    // The priority with the smallest weight may be the only one of them with work.
     let fewest = first.iter().copied().min().unwrap_or(1).max(1);
     f64::from(others.iter().sum::<u32>()) / f64::from(fewest)
 }
@@ -95,7 +96,7 @@ mod tests {
         let mut backlog = Backlog::of([0, 160, 400, 100]);
         backlog.drain(105.0, SHARES);
         assert_eq!(backlog, Backlog::of([0, 80, 380, 95]));
-        // The high ones need 105 turns until none is left; of the others four in five are default ones.
+        // The high jobs need 105 turns until none is left; of the other turns four in five go to default jobs.
         backlog.drain(205.0, SHARES);
         let expected: [f64; 4] = [0.0, 0.0, 280.0, 70.0];
         assert!(backlog.0.into_iter().zip(expected).all(|(jobs, expected)| (jobs - expected).abs() < 1e-9), "{backlog:?}");

@@ -1,4 +1,4 @@
-//! From the text of `quotas.yaml` to quotas, or to everything that is wrong with it.
+//! Loads quotas from the text of `quotas.yaml`, or reports every error in it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,13 +13,13 @@ use crate::lane::Priority;
 use crate::limits::{PAYLOAD_BYTES_MAX, SPAN_MS_MAX};
 use crate::rate::Rate;
 
-/// A shorter wait is shorter than what is known about the pace of a pool.
+/// A shorter wait would be below the resolution with which the pace of a pool is measured.
 const WAIT_MS: RangeInclusive<u64> = 1_000..=SPAN_MS_MAX;
 const COUNT: RangeInclusive<u64> = 0..=1_000_000_000_000;
 const BYTES: RangeInclusive<u64> = 0..=1 << 60;
 
 impl Quotas {
-    /// Reads a quotas file. `file` is the name that errors show.
+    /// Reads a quotas file. `file` is its name in error messages.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         let mut report = ConfigReport::new(file);
         let quotas = yaml::parse(text, &mut report).and_then(|root| read_quotas(&root, text, &mut report));
@@ -52,7 +52,7 @@ fn tenants(node: &YamlNode, defaults: Quota, report: &mut ConfigReport) -> BTree
     tenants
 }
 
-/// What is left out is as in `otherwise`.
+/// A setting that is left out keeps the value of `otherwise`.
 fn quota(node: &YamlNode, name: &str, otherwise: Quota, report: &mut ConfigReport) -> Option<Quota> {
     read::some_entries(node, name, report)?;
     let fields = Fields::of(node, &keys::QUOTA, report)?;
@@ -102,7 +102,7 @@ fn shares(node: &YamlNode, report: &mut ConfigReport) -> Option<[u8; 4]> {
             shares[priority as usize] = share;
         }
     }
-    // Otherwise the less urgent would be let in where the more urgent are refused.
+    // Otherwise less urgent jobs would be admitted where more urgent ones are refused.
     if shares.windows(2).any(|pair| pair[0] < pair[1]) {
         report.refuse(node.at, "shares must not grow from critical over high and default to low");
     }

@@ -1,4 +1,4 @@
-//! How many jobs wait somewhere, and how soon they are taken.
+//! Measures how many jobs wait in a queue and how fast they are claimed.
 
 use std::time::Duration;
 
@@ -7,53 +7,53 @@ use crate::lane::Priority;
 use crate::pools::PriorityShares;
 use crate::time::Timestamp;
 
-/// How far back the pace looks.
+/// The time constant of the pace's moving average.
 const MEMORY_S: f64 = 5.0;
-/// Slower than this nothing moves at all.
+/// The lowest pace to calculate with, in jobs per second.
 const STANDSTILL: f64 = 0.001;
-/// Nobody is sent away for longer: by then everything may have changed.
+/// The longest `Retry-After`: after that time the estimate is worth nothing.
 const AWAY_MAX: Duration = Duration::from_secs(600);
-/// Who comes back sooner costs more than it gets.
+/// The shortest `Retry-After`: a client that retries sooner costs more than it gains.
 const AWAY_MIN: Duration = Duration::from_secs(1);
-/// Where nobody knows the pace.
+/// `Retry-After` while the pace is unknown.
 const AWAY_UNKNOWN: Duration = Duration::from_secs(10);
 
-/// What a look finds.
+/// One observation of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueSample {
-    /// Jobs that wait for their turn, in the order of `Priority::ALL`: as soon as somebody is free, they are taken.
+    /// Jobs that wait for their turn, in the order of `Priority::ALL`: they are claimed as soon as a slot is free.
     pub waiting: [u64; 4],
-    /// Jobs that wait for something else, such as a limit or a worker that fits. However long that lasts, nobody else waits
-    /// longer because of them.
+    /// Jobs that wait for something else, such as a concurrency limit or a worker that fits. No other job waits longer
+    /// because of them.
     pub blocked: u64,
-    /// Nobody is there to take anything: what waits stays until somebody is.
+    /// No worker is there to claim anything, so the queue does not move.
     pub stalled: bool,
-    /// How many were ever taken.
+    /// How many jobs were claimed in total.
     pub served: u64,
-    /// By whose turn they are taken.
+    /// How the priorities share the turns.
     pub shares: PriorityShares,
 }
 
-/// Looked at now and then; in between it reckons with what was let in and with the pace.
+/// An estimate of a queue, updated by occasional observations; between them it extrapolates from admitted jobs and the pace.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     looked_at: Timestamp,
-    /// Whether somebody waited for a turn then.
+    /// Whether jobs waited for a turn at the latest observation.
     was_busy: bool,
-    /// When something was last taken, or nobody waited for it.
+    /// When a job was last claimed, or none waited for a turn.
     moved_at: Timestamp,
-    /// How many were ever taken, at the last look.
+    /// How many jobs had been claimed in total at the latest observation.
     served: Option<u64>,
     shares: PriorityShares,
-    /// Who waited when that was last reckoned, and when it was.
+    /// The jobs waiting for a turn, and the time of that estimate.
     waiting: (Backlog, Timestamp),
-    /// Who waited for something else.
+    /// The jobs waiting for something else.
     blocked: u64,
-    /// Nothing is taken until the next look.
+    /// Nothing is claimed until the next observation.
     stalled: bool,
-    /// Jobs taken in a second when there are enough of them. None until something was taken.
+    /// Jobs claimed per second while jobs wait. None until the first was claimed.
     pace: Option<f64>,
-    /// Jobs whose senders were told to come back, and when they were counted.
+    /// Jobs that were refused with a time to retry, and when they were counted.
     promised: (Backlog, Timestamp),
 }
 
@@ -61,18 +61,18 @@ impl Meter {
     pub fn observe(&mut self, now: Timestamp, look: &QueueSample) {
         let QueueSample { waiting, blocked, stalled, served, shares } = *look;
         let is_busy = !stalled && waiting.iter().any(|jobs| *jobs > 0);
-        // A count that went back began anew.
+        // A smaller total means that counting began anew; then there is no difference to measure.
         if let Some(new) = self.served.and_then(|before| served.checked_sub(before)) {
             self.measure(now, new, self.was_busy && is_busy);
         }
-        // One that went back may have been missed this time, and is not the count to go on from.
+        // After a smaller total the next one may include the missing count again, so it is not a base for a difference.
         let went_back = self.served.is_some_and(|before| served < before);
         self.served = (!went_back).then_some(served);
         (self.looked_at, self.was_busy, self.shares) = (now, is_busy, shares);
         (self.waiting, self.blocked, self.stalled) = ((Backlog::of(waiting), now), blocked, stalled);
     }
 
-    /// So many were taken since the last look; `busy` if somebody waited for a turn all the time.
+    /// `new` jobs were claimed since the latest observation; `busy` if jobs waited for a turn all the time.
     fn measure(&mut self, now: Timestamp, new: u64, busy: bool) {
         let seconds = now.since(self.looked_at).as_secs_f64();
         if seconds == 0.0 {
@@ -88,22 +88,22 @@ impl Meter {
                 let pace = pace + (rate - pace) * (1.0 - (-seconds / MEMORY_S).exp());
                 Some(pace.max(self.at_least(now)))
             }
-            // Without a backlog, what is taken is what comes: that says how fast it can be at least.
+            // Without a backlog the rate of claims is the rate of submits: only a lower bound of the pace.
             Some(pace) => Some(pace.max(rate)),
         };
     }
 
-    /// With jobs longer than the window of the pace, a quiet span is no standstill: no claim for t seconds bounds the pace by
-    /// 1/t, not by 0.
+    /// With jobs longer than the time constant, a span without claims is no standstill: no claim for t seconds bounds the
+    /// pace by 1/t, not by 0.
     fn at_least(&self, now: Timestamp) -> f64 {
         let quiet = now.since(self.moved_at).as_secs_f64();
         if quiet > MEMORY_S { 1.0 / quiet } else { 0.0 }
     }
 
-    /// Nobody could look, and nobody can take anything: who waits stays, and the pace is that of before when it goes on.
+    /// The queue could not be observed and cannot move: waiting jobs stay, and the pace is kept for when it moves again.
     pub fn stand_still(&mut self, now: Timestamp) {
         self.waiting = (self.backlog(now), now);
-        // What is taken from here to the next look is no measure of the pace.
+        // Claims until the next observation do not measure the pace.
         (self.stalled, self.served) = (true, None);
     }
 
@@ -113,19 +113,20 @@ impl Meter {
         self.waiting = (waiting, now);
     }
 
-    /// How many wait now, for whatever it is, as far as can be told.
+    /// How many jobs wait now for any reason, as an estimate.
     pub fn waiting(&self, now: Timestamp) -> u64 {
         self.backlog(now).total().round() as u64 + self.blocked
     }
 
-    /// How long one more job of this priority will wait. None if nobody knows.
+    /// How long one more job of this priority will wait. None if the pace is unknown.
     pub fn wait(&self, now: Timestamp, priority: Priority) -> Option<Duration> {
         let pace = self.pace?;
         let turns = self.backlog(now).turns_before(priority, self.shares);
         Some(if turns == 0.0 { Duration::ZERO } else { seconds(turns / pace.max(STANDSTILL)) })
     }
 
-    /// Sends a job away until `excess` others are gone, and after those of its urgency that were sent away earlier.
+    /// The time after which a refused job should retry: when `excess` other jobs are gone, and after jobs of its urgency
+    /// that were refused earlier.
     pub fn send_away(&mut self, now: Timestamp, priority: Priority, excess: u64) -> Duration {
         let Some(pace) = self.pace else { return AWAY_UNKNOWN };
         let pace = pace.max(STANDSTILL);
@@ -133,7 +134,7 @@ impl Meter {
         promised.drain(pace * now.since(counted_at).as_secs_f64(), self.shares);
         promised.add(priority, 1);
         let away = seconds((excess as f64 + promised.turns_at_most(priority, self.shares)) / pace);
-        // Beyond the longest time nobody's turn is kept.
+        // A wait beyond the longest `Retry-After` is cut, so its turn is not reserved.
         if away < AWAY_MAX {
             self.promised = (promised, now);
         }
@@ -144,7 +145,7 @@ impl Meter {
         self.pace
     }
 
-    /// An empty queue stays empty: time in which nobody waited is no work done ahead.
+    /// An empty queue stays empty: capacity that no job used is not saved up.
     fn backlog(&self, now: Timestamp) -> Backlog {
         let (mut waiting, reckoned_at) = self.waiting;
         let pace = self.pace.filter(|_| !self.stalled).unwrap_or(0.0);
@@ -169,7 +170,7 @@ mod tests {
         QueueSample { waiting: [0, 0, waiting, 0], served, ..QueueSample::default() }
     }
 
-    /// Looked at every half second; `arrive` and `take` are jobs a second.
+    /// Observes every half second; `arrive` and `take` are jobs per second.
     fn after(seconds: i64, arrive: u64, take: u64) -> Meter {
         let (mut meter, mut waiting, mut served) = (Meter::default(), 0, 0);
         for tick in 1..=seconds * 2 {
@@ -291,7 +292,7 @@ mod tests {
     fn what_is_taken_rarely_is_not_taken_never() {
         let mut meter = after(5, 100, 100);
         let mut served = 500;
-        // All slots are taken all the time, and one becomes free every half minute.
+        // All slots are busy, and one becomes free every half minute.
         for tick in 11..=1_200 {
             served += u64::from(tick % 60 == 0);
             meter.observe(at(tick * 500), &look(2, served));

@@ -1,7 +1,7 @@
-//! How much of an installation each tenant may take, and how much there is for all of them.
+//! Quotas and ceilings: how much each tenant may have, and all tenants together.
 //!
-//! A quota is a promise to everybody else: a tenant that reached its own is refused whatever its jobs are worth. A ceiling
-//! protects the whole: the nearer it comes, the more urgent a job must be to be let in.
+//! A quota protects the other tenants: a tenant that has reached its own is refused, however urgent its jobs are. A ceiling
+//! protects the installation: the closer it is, the more urgent a job must be to be admitted.
 
 mod admission;
 mod backlog;
@@ -28,22 +28,22 @@ pub const BUILTIN_QUOTAS: &str = "builtin:quotas";
 /// The JSON Schema of `quotas.yaml`, for editors.
 pub const SCHEMA: &str = include_str!("../../quotas.schema.json");
 
-/// `quotas.yaml`, checked and ready to be asked.
+/// A checked `quotas.yaml`.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    /// Names the text it came from.
+    /// Identifies the text that it was loaded from.
     snapshot: Arc<str>,
     defaults: Quota,
     tenants: BTreeMap<TenantId, Quota>,
     pub ceilings: Ceilings,
 }
 
-/// What one tenant may take. What is absent is not limited.
+/// What one tenant may have. An absent field does not limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Jobs the whole tenant may submit.
+    /// Jobs that the whole tenant may submit.
     pub submit_rate: Option<Rate>,
-    /// Jobs each of its actors may submit.
+    /// Jobs that each of its actors may submit.
     pub actor_rate: Option<Rate>,
     /// Jobs that have not ended.
     pub jobs: Option<u64>,
@@ -51,25 +51,25 @@ pub struct Quota {
     pub runs: Option<u64>,
     /// The payload of one job.
     pub payload_bytes: Option<u64>,
-    /// Payloads and results that are kept.
+    /// Stored payloads and results.
     pub stored_bytes: Option<u64>,
 }
 
-/// What all tenants together may take.
+/// What all tenants together may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceilings {
     /// Jobs that have not ended.
     pub jobs: Option<u64>,
-    /// How long a job is expected to wait for its pool behind those that are at least as urgent and wait for a slot, at the
-    /// pace at which the pool takes jobs now.
+    /// The longest expected wait of a job for its pool, behind jobs at least as urgent that wait for a slot, at the pool's
+    /// present pace.
     pub wait: Option<Duration>,
     /// Jobs that wait in the lanes of one pool.
     pub pools: BTreeMap<PoolName, u64>,
-    /// How much of a ceiling a priority may fill, in percent, in the order of `Priority::ALL`.
+    /// How much of a ceiling each priority may fill, in percent, in the order of `Priority::ALL`.
     pub shares: [u8; 4],
 }
 
-/// Jobs that have not ended, where nobody says otherwise: what a disk of modest size holds.
+/// The default ceiling of jobs that have not ended: what a disk of modest size holds.
 const JOBS_MAX: u64 = 10_000_000;
 
 impl Default for Ceilings {
@@ -81,7 +81,7 @@ impl Default for Ceilings {
 impl Ceilings {
     /// How much of a ceiling jobs of this priority may fill.
     fn share(&self, ceiling: u64, priority: Priority) -> u64 {
-        // Rounded up: a small ceiling must not shut out all but the most urgent for ever.
+        // Rounded up, because a small ceiling must not shut out all but the most urgent jobs for ever.
         let share = (u128::from(ceiling) * u128::from(self.shares[priority as usize])).div_ceil(100);
         u64::try_from(share).unwrap_or(u64::MAX)
     }
@@ -98,7 +98,7 @@ impl Quotas {
 }
 
 impl Quota {
-    /// Whether what the tenant has must be known to judge what it asks for.
+    /// Whether the tenant's usage must be known to admit a submit.
     pub const fn counts(&self) -> bool {
         self.jobs.is_some() || self.runs.is_some() || self.stored_bytes.is_some()
     }

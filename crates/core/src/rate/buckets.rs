@@ -7,25 +7,25 @@ use std::time::Duration;
 use super::{Bucket, Rate};
 use crate::time::Timestamp;
 
-/// Buckets remembered before those that are full again are forgotten: a full bucket is as good as none.
+/// Above this many, full buckets are dropped: a missing bucket counts as full.
 const BUCKETS_MANY: usize = 10_000;
-/// Buckets there may be. Names beyond it share one for each rate: a client that uses many names gains nothing by it.
+/// The most buckets. Names beyond it share one bucket per rate, so that a client gains nothing by using many names.
 const BUCKETS_MAX: usize = 50_000;
-/// How often it is looked which are full again, while there are many.
+/// How often full buckets are searched while there are many.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// What a call took from its buckets.
+/// The tokens that a call got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateGrant {
     pub granted: u32,
     /// When all buckets have a token again, if one of them has none now.
     pub again_in: Duration,
-    /// The place of the bucket that had the fewest tokens, if that was fewer than were wanted.
+    /// The index of the bucket with the fewest tokens, if it had fewer than were wanted.
     pub short: Option<usize>,
 }
 
 impl RateGrant {
-    /// Where nothing is counted.
+    /// The grant where no rate applies.
     pub const fn all(want: u32) -> Self {
         Self { granted: want, again_in: Duration::ZERO, short: None }
     }
@@ -39,15 +39,14 @@ pub struct RateBuckets {
 }
 
 impl RateBuckets {
-    /// Takes a token for each of `want` from every one of these buckets: for as many as all of them have tokens for. A bucket
-    /// begins full.
+    /// Takes up to `want` tokens from every one of these buckets: as many as the emptiest can give. A new bucket is full.
     pub fn take(&mut self, buckets: &[(Arc<str>, Rate)], want: u32, now: Timestamp) -> RateGrant {
         self.sweep(now);
         let (mut granted, mut again_in, mut short) = (want, Duration::ZERO, None);
         let names: Vec<Arc<str>> = buckets.iter().map(|(name, rate)| self.name(name, *rate)).collect();
         for (place, (name, (_, rate))) in names.iter().zip(buckets).enumerate() {
             let bucket = self.buckets.entry(name.clone()).or_insert_with(|| Bucket::new(*rate));
-            // Another rate is another bucket.
+            // A changed rate starts a new bucket.
             if bucket.rate() != *rate {
                 *bucket = Bucket::new(*rate);
             }
@@ -73,7 +72,7 @@ impl RateBuckets {
         }
     }
 
-    /// Of the bucket that counts for this name.
+    /// The name of the bucket that counts for `name`.
     fn name(&self, name: &Arc<str>, rate: Rate) -> Arc<str> {
         if self.buckets.len() < BUCKETS_MAX || self.buckets.contains_key(name) {
             return name.clone();

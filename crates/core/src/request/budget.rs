@@ -1,10 +1,10 @@
-//! What a job may use, said as one object instead of field by field.
+//! The budget of a job: several limits given as one object instead of field by field.
 
 use serde::Deserialize;
 
 use super::{FieldError, NewJob};
 
-/// Fields of the job, under the name that the requirement documents have for them.
+/// Fields of the job under the names that the `budget` object has for them.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobBudget {
@@ -14,7 +14,7 @@ pub struct JobBudget {
 }
 
 impl JobBudget {
-    /// Sets the fields of a job. One that the job has already, with another value, is refused.
+    /// Sets the fields of a job. A field that the job sets to another value is refused.
     pub fn apply(self, new: &mut NewJob) -> Vec<FieldError> {
         let mut errors = Vec::new();
         set("max_attempts", &mut new.max_attempts, self.max_attempts, &mut errors);

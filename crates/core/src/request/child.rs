@@ -1,4 +1,4 @@
-//! The request of a job that a worker submits while it runs another.
+//! The request of a child: a job that a worker submits while it runs another.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use crate::job::Job;
 use crate::limits::CHILD_DEPTH_MAX;
 use crate::trace::TraceParent;
 
-/// Whose child a job is.
+/// The parent of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildOf {
     pub parent: JobId,
-    /// The parent's life that submitted it.
+    /// The life of the parent that submitted the child.
     pub life: u32,
-    /// What its parent calls it: unique among the children of that life.
+    /// The child's name, unique among the children of that life.
     pub key: Arc<str>,
-    /// 1 for the child of a job that is nobody's child.
+    /// 1 for a child of a job without a parent.
     pub depth: u32,
 }
 
 impl JobRequest {
-    /// Checks a child that an attempt of `parent` submits. It is its parent's tenant's and actor's, and as urgent unless it
-    /// says otherwise. Its id follows from the parent, its life and the key: an attempt that submits it again finds it.
-    /// `trace` is what the attempt is doing, for those who follow it.
+    /// Checks a child that an attempt of `parent` submits. It has its parent's tenant and actor, and its priority unless it
+    /// names one. Its id is derived from the parent, the parent's life and the key, so that an attempt which submits it
+    /// again finds it. `trace` is the attempt's trace context.
     pub fn child(parent: &Job, key: &str, new: NewJob, trace: Option<TraceParent>) -> Result<Self, Vec<FieldError>> {
         let of = &parent.request;
         let depth = of.child_of.as_ref().map_or(0, |above| above.depth) + 1;
@@ -62,7 +62,7 @@ impl JobRequest {
     }
 }
 
-/// Readable as long as it is short enough. No client can choose it: names have no `~`.
+/// Readable if it is short enough. No client can choose such an id, because names contain no `~`.
 fn child_id(parent: &JobId, life: u32, key: &str) -> JobId {
     let id = if life == 1 { format!("{parent}~{key}") } else { format!("{parent}~~{life}~{key}") };
     if id.len() <= NAME_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! The retries of one job, with nothing left open.
+//! The effective retry policy of one job, with every setting resolved.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use super::{Jitter, LOSS_SPREAD, RetrySettings};
 use crate::limits::Limits;
 use crate::time::Timestamp;
 
-/// Up to half of a delay is added to it at random.
+/// By default up to half of a delay is added to it at random.
 const JITTER_PERCENT: u32 = 50;
-/// Each delay is twice the one before it.
+/// By default each delay is twice the one before.
 const FACTOR_PERCENT: u32 = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts that may fail, the last one included.
+    /// Attempts that may fail, including the last one.
     pub attempts: u32,
     /// Attempts that may be lost; one more ends the job.
     pub losses: u32,
@@ -23,13 +23,13 @@ pub struct RetryPolicy {
     pub factor_percent: u32,
     pub cap: Duration,
     pub jitter_percent: u32,
-    /// From the begin of the life on; no retry is planned for later.
+    /// Measured from the start of the life; no retry is planned for later.
     pub total: Option<Duration>,
     pub non_retryable: BTreeSet<Arc<str>>,
 }
 
 impl RetryPolicy {
-    /// What holds without any settings.
+    /// The policy without any settings.
     pub fn of(limits: &Limits) -> Self {
         Self {
             attempts: limits.attempts_default,
@@ -43,7 +43,7 @@ impl RetryPolicy {
         }
     }
 
-    /// With settings in place of what held before.
+    /// This policy with `said` overriding it field by field.
     #[must_use]
     pub fn with(self, said: &RetrySettings) -> Self {
         let span = |millis: Option<u64>, otherwise| millis.map_or(otherwise, Duration::from_millis);
@@ -59,7 +59,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Delay after the `failures`-th failure of the job's own work: base · factorⁿ⁻¹ plus the jitter, capped.
+    /// The delay after the `failures`-th failure of the job's own work: base · factorⁿ⁻¹ plus jitter, capped.
     pub fn backoff(&self, failures: u32, jitter: Jitter) -> Duration {
         let delay = self.grown(failures.saturating_sub(1));
         (delay + jitter.up_to(delay.mul_f64(f64::from(self.jitter_percent) / 100.0))).min(self.cap)
@@ -71,13 +71,14 @@ impl RetryPolicy {
     fn grown(&self, steps: u32) -> Duration {
         let factor = f64::from(self.factor_percent) / 100.0;
         let (base, cap) = (self.base.as_millis() as f64, self.cap.as_millis() as f64);
-        // A power that is out of all bounds is infinite, and the cap holds for it too.
+        // A power that overflows is infinite, and the cap applies to it too.
         let grown = (base * factor.powi(i32::try_from(steps).unwrap_or(i32::MAX))).min(cap);
         Duration::from_millis(grown.round() as u64)
     }
 
-    /// Delay after the platform lost an attempt. The first loss goes back almost at once, or when it is its turn among many that
-    /// were lost at once; an attempt that is lost again and again backs off like any failure, from its turn on.
+    /// The delay after the platform lost an attempt. The first loss retries almost at once, or after `turn` where many
+    /// attempts were lost at once. An attempt that is lost again and again backs off like any failure, measured from its
+    /// turn.
     pub fn infra_backoff(&self, losses: u32, turn: Duration, jitter: Jitter) -> Duration {
         match losses {
             0 | 1 if turn < LOSS_SPREAD => jitter.up_to(LOSS_SPREAD),
@@ -86,7 +87,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Whether an attempt may begin at `due_at` in a life that began at `began_at`.
+    /// Whether an attempt may start at `due_at` in a life that began at `began_at`.
     pub fn in_time(&self, began_at: Timestamp, due_at: Timestamp) -> bool {
         self.total.is_none_or(|total| due_at <= began_at + total)
     }

@@ -1,4 +1,4 @@
-//! Retries as files say them.
+//! Reads retry settings from configuration files.
 
 use std::ops::RangeInclusive;
 
@@ -9,16 +9,16 @@ use crate::config::yaml::YamlNode;
 use crate::config::{ConfigReport, Section};
 use crate::limits::ATTEMPTS_MAX;
 
-/// Of topics and of all.
+/// The keys for a topic and for all topics.
 pub(crate) static RETRY: Section = Section {
     name: "retry",
     keys: &["attempts", "losses", "base", "factor", "cap", "jitter_percent", "total", "non_retryable"],
 };
-/// Of a job, which has `max_attempts` beside it.
+/// The keys for a job, which has `max_attempts` beside the section.
 pub(crate) static RETRY_OF_JOB: Section =
     Section { name: "retry", keys: &["losses", "base", "factor", "cap", "jitter_percent", "total", "non_retryable"] };
 
-/// A section `retry`, in spans instead of milliseconds.
+/// Reads a section `retry`, in durations instead of milliseconds.
 pub(crate) fn settings(node: &YamlNode, section: &'static Section, report: &mut ConfigReport) -> Option<RetrySettings> {
     read::some_entries(node, section.name, report)?;
     let fields = Fields::of(node, section, report)?;
@@ -42,7 +42,7 @@ pub(crate) fn settings(node: &YamlNode, section: &'static Section, report: &mut 
     })
 }
 
-/// Such as 2 or 1.5.
+/// Reads a factor such as 2 or 1.5.
 fn factor(node: &YamlNode, report: &mut ConfigReport) -> Option<u32> {
     let percent = (read::number(node, "factor", report)? * 100.0).round();
     let (least, most) = (f64::from(*FACTOR.start()), f64::from(*FACTOR.end()));

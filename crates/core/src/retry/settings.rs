@@ -1,4 +1,4 @@
-//! Settings of retries, field by field: of an installation, of a topic, of a job. What the later leaves out, the earlier says.
+//! Retry settings of an installation, a topic or a job. A field that a later one leaves out is taken from the earlier one.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -13,13 +13,13 @@ use crate::request::FieldError;
 /// A longer list was not chosen code by code.
 pub(super) const CODES_MAX: usize = ENTRIES_MAX;
 pub(super) const SPAN_MS: RangeInclusive<u64> = 1..=SPAN_MS_MAX;
-/// In hundredths: from the same delay each time to ten times as long each time.
+/// In percent: from equal delays to ten times as long each time.
 pub(super) const FACTOR: RangeInclusive<u32> = 100..=1_000;
 pub(super) const JITTER: RangeInclusive<u32> = 0..=100;
 pub(super) const LOSSES: RangeInclusive<u32> = 0..=ATTEMPTS_MAX;
 
-/// Absent fields say nothing. Part of stored requests, so a field that only a newer version knows is passed over here; the doors refuse
-/// what they do not know.
+/// An absent field leaves the setting to others. The settings are part of stored requests, so unknown fields of newer
+/// versions are ignored here; the APIs refuse unknown fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetrySettings {
     /// Attempts that may fail.
@@ -28,22 +28,24 @@ pub struct RetrySettings {
     /// Attempts that may be lost by workers, servers and networks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub losses: Option<u32>,
-    /// Delay after the first failure.
+    /// The delay after the first failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_ms: Option<u64>,
-    /// How much longer each delay is than the one before it, in hundredths: whole numbers are equal where they look equal.
+    /// How much longer each delay is than the one before it, in percent. An integer, so that equal settings compare as
+    /// equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor_percent: Option<u32>,
-    /// Longest delay.
+    /// The longest delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap_ms: Option<u64>,
-    /// Up to how much of a delay is added to it at random.
+    /// The largest random addition to a delay, in percent of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_percent: Option<u32>,
-    /// No retry is planned for later than this after the submit or the replay. It may begin later: it can wait for a worker.
+    /// No retry is planned for later than this after the submit or the replay. It may start later, because it may wait for a
+    /// worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_ms: Option<u64>,
-    /// Codes of failures, of handlers or of the platform, after which no attempt follows.
+    /// Error codes of handlers and of the platform after which no attempt follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub non_retryable: Option<BTreeSet<Arc<str>>>,
 }
@@ -53,7 +55,7 @@ impl RetrySettings {
         *self == Self::default()
     }
 
-    /// These, and what they leave out from others.
+    /// These settings, with absent fields taken from `others`.
     #[must_use]
     pub fn or(self, others: &Self) -> Self {
         Self {

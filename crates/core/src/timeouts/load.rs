@@ -1,4 +1,4 @@
-//! From the text of `timeouts.yaml` to timeouts, or to everything that is wrong with it.
+//! Loads timeouts from the text of `timeouts.yaml`, or reports every error in it.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::config::{ConfigError, ConfigReport, TopicMap, snapshot};
 use crate::limits::SPAN_MS_MAX;
 use crate::retry::read::{RETRY, settings as read_settings};
 
-/// A shorter one would call attempts lost that are merely on their way to the worker.
+/// A shorter timeout would declare attempts lost that are still on their way to the worker.
 const DISPATCH_MS: RangeInclusive<u64> = 1_000..=SPAN_MS_MAX;
 const RUNNING_MS: RangeInclusive<u64> = 1..=SPAN_MS_MAX;
 
 impl Timeouts {
-    /// Reads a timeouts file. `file` is the name that errors show.
+    /// Reads a timeouts file. `file` is its name in error messages.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         let mut report = ConfigReport::new(file);
         let timeouts = yaml::parse(text, &mut report).and_then(|root| read_timeouts(&root, text, &mut report));
@@ -47,7 +47,7 @@ fn read_timeouts(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Opti
     Some(Timeouts { snapshot: snapshot("timeouts", text), defaults, topics, workflows })
 }
 
-/// What is left out is as in `otherwise`.
+/// A setting that is left out keeps the value of `otherwise`.
 fn rules(node: &YamlNode, name: &str, otherwise: &TopicRules, report: &mut ConfigReport) -> Option<TopicRules> {
     read::some_entries(node, name, report)?;
     let fields = Fields::of(node, &keys::TIMEOUTS, report)?;

@@ -1,4 +1,4 @@
-//! How long an attempt may take to start and to run, and how it is tried again, by topic; how long a run may take.
+//! Timeouts: how long attempts may take to start and to run, and how they are retried, by topic; how long runs may take.
 
 mod keys;
 mod load;
@@ -19,18 +19,18 @@ pub const BUILTIN_TIMEOUTS: &str = "builtin:timeouts";
 /// The JSON Schema of `timeouts.yaml`, for editors.
 pub const SCHEMA: &str = include_str!("../../timeouts.schema.json");
 
-/// `timeouts.yaml`, checked and ready to be asked.
+/// A checked `timeouts.yaml`.
 #[derive(Clone, Debug)]
 pub struct Timeouts {
-    /// Names the text it came from.
+    /// Identifies the text that it was loaded from.
     snapshot: Arc<str>,
     defaults: TopicRules,
     topics: TopicMap<TopicRules>,
-    /// How long runs may take whose DAG says nothing, by the name of the DAG.
+    /// The timeouts of runs whose DAG has none, by the name of the DAG.
     workflows: TopicMap<Duration>,
 }
 
-/// What holds for one topic.
+/// The settings of one topic.
 #[derive(Clone, Debug, Default)]
 struct TopicRules {
     timeouts: TopicTimeouts,
@@ -40,13 +40,13 @@ struct TopicRules {
 /// The timeouts of one topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicTimeouts {
-    /// From dispatch until the worker says that the attempt started.
+    /// From dispatch until the worker reports that the attempt started.
     pub dispatch: Duration,
-    /// How long an attempt may run, for jobs that name no timeout of their own.
+    /// How long an attempt may run, for jobs without a timeout of their own.
     pub running: Duration,
 }
 
-/// What holds where a client named nothing.
+/// The settings that apply where a client named none.
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
     pub limits: Limits,
@@ -62,12 +62,12 @@ impl Timeouts {
         self.rules(topic).timeouts
     }
 
-    /// What the file says about retries of the topic.
+    /// The retry settings of the file for the topic.
     pub fn retry_of(&self, topic: &Topic) -> &RetrySettings {
         &self.rules(topic).retry
     }
 
-    /// How long a run of this DAG may take, unless the DAG itself says so.
+    /// The timeout of a run of this DAG, unless the DAG itself has one.
     pub fn of_workflow(&self, name: &str) -> Option<Duration> {
         self.workflows.get(name).copied()
     }
@@ -84,7 +84,7 @@ impl Default for Timeouts {
     }
 }
 
-/// The numbers of the requirement documents.
+/// The defaults without a `timeouts.yaml`.
 impl Default for TopicTimeouts {
     fn default() -> Self {
         Self { dispatch: Duration::from_secs(120), running: Duration::from_secs(300) }

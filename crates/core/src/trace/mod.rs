@@ -1,7 +1,7 @@
-//! Traces: which work belongs together, over processes and restarts.
+//! Traces: which work belongs together, across processes and restarts.
 //!
-//! Ids of traces and spans follow from ids that are stored anyway. Any process can name a span that another one writes, so
-//! nothing has to be remembered between a submit and a result but the job itself.
+//! Ids of traces and spans are derived from stored ids. Any process can name a span that another one writes, so only the job
+//! has to be stored between a submit and a result.
 
 mod of_job;
 mod of_run;

@@ -1,7 +1,7 @@
-//! Where jobs and their attempts stand in traces.
+//! The positions of jobs and attempts in traces.
 //!
 //! ```text
-//! (whoever submitted) ─ job ─┬─ submit ─┬─ verdict
+//! (the submitter) ─ job ─┬─ submit ─┬─ verdict
 //!                            │          └─ commit
 //!                            └─ attempt 1 ─┬─ claim
 //!                                          ├─ dispatch ── commit
@@ -16,7 +16,7 @@ use crate::job::Job;
 use crate::request::JobRequest;
 
 impl JobRequest {
-    /// The trace that everything about the job belongs to. One that was only given a name has an id made of it.
+    /// The trace of everything about the job. If the client gave only a name, the id is derived from the name.
     pub fn trace(&self) -> TraceId {
         match (&self.parent, self.trace_id.as_deref()) {
             (Some(parent), _) => parent.trace,
@@ -30,24 +30,24 @@ impl JobRequest {
         self.trace_id.as_deref().map_or_else(|| self.trace().to_string(), ToOwned::to_owned)
     }
 
-    /// Span of the call or the step that brought the job in.
+    /// The span of the call or step that submitted the job.
     pub fn submit_span(&self) -> SpanId {
         SpanId::of(&["submit", self.job_id.as_str()])
     }
 }
 
 impl Job {
-    /// Span of the current life.
+    /// The span of the current life.
     pub fn span(&self) -> SpanId {
         SpanId::of(&["job", self.request.job_id.as_str(), &self.life.no.to_string()])
     }
 
-    /// Span of an attempt, by its number.
+    /// The span of an attempt, by its number.
     pub fn attempt_span(&self, no: u32) -> SpanId {
         attempt_span(&self.request.job_id, no)
     }
 
-    /// What the worker of the current attempt is told.
+    /// The trace context that the worker of the current attempt gets.
     pub fn attempt_context(&self, sampled: bool) -> TraceParent {
         let span = Some(self.attempt_span(self.life.attempt.no));
         TraceParent { trace: self.request.trace(), span, sampled }
@@ -58,7 +58,7 @@ fn attempt_span(job: &JobId, no: u32) -> SpanId {
     SpanId::of(&["attempt", job.as_str(), &no.to_string()])
 }
 
-/// A trace id, or any other name.
+/// A trace id, or an id derived from any other name.
 fn named(name: &str) -> TraceId {
     TraceId::parse(&name.to_ascii_lowercase()).unwrap_or_else(|| TraceId::of(&["trace", name]))
 }

@@ -1,18 +1,18 @@
-//! Where runs stand in traces: one root, the jobs of all nodes below it, inner runs below theirs.
+//! The positions of runs in traces: one root, with the jobs of all nodes and the sub-runs below it.
 
 use super::{SpanId, TraceId, TraceParent};
 use crate::dag::RunHead;
 use crate::ids::RunId;
 
 impl RunId {
-    /// The trace of a run that nobody gave one.
+    /// The trace of a run whose client sent none.
     pub fn own_trace(&self) -> TraceId {
         TraceId::of(&["run", self.as_str()])
     }
 }
 
 impl RunHead {
-    /// The span of the run, from its start, or from its latest rerun, to its end.
+    /// The span of the run, from its start or latest rerun to its end.
     pub fn span(&self) -> SpanId {
         match self.reruns {
             0 => self.first_span(),
@@ -24,7 +24,7 @@ impl RunHead {
         SpanId::of(&["run", self.id.as_str()])
     }
 
-    /// What the span stands below. A rerun stands below the first run, so that a trace keeps its one root.
+    /// The parent of the run's span. A rerun is a child of the first run, so that the trace keeps a single root.
     pub fn span_parent(&self) -> Option<SpanId> {
         match self.reruns {
             0 => self.trace.and_then(|trace| trace.span),
@@ -32,7 +32,7 @@ impl RunHead {
         }
     }
 
-    /// What the jobs and inner runs of the run are told.
+    /// The trace context that jobs and sub-runs of the run get.
     pub fn context(&self) -> Option<TraceParent> {
         self.trace.map(|trace| TraceParent { span: Some(self.span()), ..trace })
     }

@@ -1,4 +1,4 @@
-//! Attempts that nobody judged, and what the kernel says when it is back.
+//! Attempts without a verdict, and the verdict that the kernel gives once it answers again.
 
 use std::sync::Arc;
 

@@ -83,7 +83,7 @@ fn a_late_result_counts_without_a_verdict_for_the_successor_too() {
     assert_eq!(story.state(), JobState::Succeeded);
 }
 
-/// The worker of a lost attempt is told to stop. Its answer must not end a job that nobody cancelled.
+/// The worker of a lost attempt is told to stop. Its answer must not end a job that no person cancelled.
 #[test]
 fn a_worker_that_stopped_because_of_the_loss_changes_nothing() {
     let mut story = Story::running();

@@ -1,4 +1,4 @@
-//! How the file shares out turns.
+//! Reads the `fairness` section.
 
 use super::super::{Fairness, PriorityShares, WEIGHT_MAX, keys};
 use super::by_tenant;

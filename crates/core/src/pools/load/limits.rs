@@ -1,4 +1,4 @@
-//! The limits of the file.
+//! Reads the `limits` section.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From the text of `pools.yaml` to pools, or to everything that is wrong with it.
+//! Loads pools from the text of `pools.yaml`, or reports every error in it.
 
 mod fairness;
 mod limits;
@@ -14,7 +14,7 @@ use crate::config::{ConfigError, ConfigReport, SourcePosition, TopicMap, snapsho
 use crate::ids::{PoolName, TenantId};
 
 impl Pools {
-    /// Reads a pools file. `file` is the name that errors show.
+    /// Reads a pools file. `file` is its name in error messages.
     pub fn load(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         let mut report = ConfigReport::new(file);
         let pools = yaml::parse(text, &mut report).and_then(|root| read_pools(&root, text, &mut report));
@@ -42,8 +42,8 @@ fn read_pools(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Option<
     })
 }
 
-/// Reads the mapping and holds it against the pools that are declared, unless none could be read: then every topic would
-/// be refused for one fault.
+/// Reads the mapping of topics and checks it against the declared pools. If no pool could be read, it is not checked,
+/// because every topic would be refused for that one fault.
 fn topics(node: &YamlNode, pools: Option<&[YamlEntry]>, report: &mut ConfigReport) -> Option<TopicMap<Arc<[PoolName]>>> {
     let declared: Option<BTreeSet<&str>> = pools.map(|pools| pools.iter().map(|pool| pool.key.as_str()).collect());
     let mut led_to = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! One pool of the file.
+//! Reads one pool of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn capabilities(node: &YamlNode, report: &mut ConfigReport) -> BTreeSet<Arc<str>
     texts.into_iter().filter_map(|(text, at)| read::name(text, "capability", at, report)).map(Arc::from).collect()
 }
 
-/// Labels are no names: like those of jobs and workers they may have any character that can be seen.
+/// Labels are not names: like labels of jobs and workers they may contain any visible character.
 fn labels(node: &YamlNode, report: &mut ConfigReport) -> BTreeMap<Arc<str>, Arc<str>> {
     let mut labels = BTreeMap::new();
     for entry in read::some_entries(node, "labels", report).unwrap_or_default() {
@@ -62,7 +62,7 @@ fn labels(node: &YamlNode, report: &mut ConfigReport) -> BTreeMap<Arc<str>, Arc<
     labels
 }
 
-/// What is left out keeps the default of the way jobs are dispatched.
+/// A setting that is left out keeps the default of the dispatch mode.
 fn overload(node: Option<&YamlNode>, dispatch: DispatchMode, report: &mut ConfigReport) -> Overload {
     let default = match dispatch {
         DispatchMode::Queue => Overload::QUEUE,

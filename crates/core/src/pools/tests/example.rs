@@ -29,7 +29,7 @@ fn the_example_maps_every_topic_of_the_requirement_documents() {
     assert_eq!(pools.pools().count(), expected.len());
 }
 
-/// What is commented out must be right too, for somebody will take the comment away.
+/// What is commented out must be right too, because operators will uncomment it.
 #[test]
 fn the_example_shows_every_key_and_loads_with_its_comments_taken_away() {
     let plain: String = EXAMPLE.lines().map(|line| line.replacen("#+ ", "", 1) + "\n").collect();
