@@ -1,4 +1,4 @@
-//! From a URL to options: whose SQL it speaks is asked once.
+//! Turns a database URL into connect options. The SQL dialect is found out by one connection.
 
 use lockgate_tls::{Clear, Tls};
 
@@ -7,12 +7,13 @@ use crate::options::{ConnectOptions, Dialect};
 use crate::wire::secure;
 
 impl ConnectOptions {
-    /// From a URL such as `postgres://user:password@host/database?sslmode=verify-full`. Connects once, to learn whose database
-    /// it is.
+    /// Options from a URL such as `postgres://user:password@host/database?sslmode=verify-full`. Connects once, to learn
+    /// whether PostgreSQL or CockroachDB answers.
     ///
-    /// `require` and `verify-full` are the same here: TLS, and a certificate of a believed authority for the host of the
-    /// address. `verify-ca` takes any name, of an authority that `tls` must have. `disable` is for this machine, or where `clear`
-    /// allows it. Without `sslmode` there is TLS whenever `disable` would not be allowed, or `tls` has files.
+    /// `require` and `verify-full` mean the same here: TLS, and a certificate of a trusted authority for the host of the
+    /// address. `verify-ca` accepts any host name, but requires that `tls` names the authority. `disable` is accepted for
+    /// this machine, or where `clear` allows it. Without `sslmode` TLS is used whenever `disable` would not be accepted, or
+    /// `tls` has files.
     pub async fn of(url: &str, tls: &Tls, clear: Clear) -> Result<Self, UnusableDatabase> {
         let (config, wire) = secure(url, tls, clear)?;
         let mut options = Self { wire, ..Self::new(config) };

@@ -1,4 +1,4 @@
-//! One connection, its prepared statements, and statements sent together.
+//! One connection with its prepared statements, and statements sent in one round trip.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::counters::LiveCounters;
 use crate::error::StatementError;
 use crate::options::{ConnectOptions, Dialect};
 
-/// Rows by key and queues by their index, whatever the statistics of a young or restless table say; and one plan per
-/// statement, not one per call.
+/// Statements read rows by key and queues by their index, whatever the statistics of a young or fast-changing table suggest;
+/// and each statement is planned once, not once per call.
 const PLANNER: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off \
     -c enable_hashjoin=off -c enable_mergejoin=off -c enable_sort=off -c jit=off";
 
 pub(crate) type SqlParam<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// One statement of several.
+/// One statement among several.
 pub(crate) struct SqlCall<'a> {
     pub(crate) sql: &'static str,
     pub(crate) params: Vec<SqlParam<'a>>,
@@ -31,7 +31,8 @@ pub(crate) struct Conn {
     prepared: BTreeMap<&'static str, Statement>,
     tally: Arc<LiveCounters>,
     driver: JoinHandle<()>,
-    /// Something was asked and not answered: what comes next on this connection is the answer to that.
+    /// A request was sent and its answer not read yet. The next answer on this connection would be for that request, so the
+    /// connection must not be reused.
     pub(crate) busy: bool,
 }
 
@@ -56,7 +57,7 @@ impl Conn {
         self.client.is_closed()
     }
 
-    /// Prepared once.
+    /// Prepares the statement once per connection.
     async fn statement(&mut self, sql: &'static str) -> Result<Statement, StatementError> {
         if let Some(statement) = self.prepared.get(sql) {
             return Ok(statement.clone());
@@ -76,7 +77,7 @@ impl Conn {
         Ok(self.client.query(&statement, params).await?)
     }
 
-    /// Text without parameters, such as BEGIN.
+    /// Executes text without parameters, such as BEGIN.
     pub(crate) async fn say(&mut self, text: &str) -> Result<(), StatementError> {
         self.tally.sent(1);
         Ok(self.client.batch_execute(text).await?)
@@ -89,7 +90,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Sends `first`, the calls and `last` together, and waits once for all of them. Statements are prepared before.
+    /// Sends `first`, the calls and `last` together and waits once for all answers. Prepares the statements before.
     pub(crate) async fn together(
         &mut self,
         first: Option<&str>,
@@ -109,16 +110,17 @@ impl Conn {
         };
         let asked = statements.iter().zip(&params).map(|(statement, params)| client.query(statement, params));
         self.tally.sent(calls.len() + usize::from(first.is_some()) + usize::from(last.is_some()));
-        // Polled in this order, and a request is sent when it is first polled.
+        // The futures are polled in this order, and each sends its request when first polled, so the requests leave in this
+        // order.
         let (first, rows, last) = futures::join!(say(first), join_all(asked), say(last));
         Ok(PipelinedAnswers { first: first.map_err(StatementError::from), rows, last: last.map_err(StatementError::from) })
     }
 }
 
-/// The rows of each call, and how the last word ended.
+/// The rows of each call, and the outcome of the last text.
 pub(crate) type Replies = (Vec<Vec<Row>>, Result<(), StatementError>);
 
-/// What came back, in the order it was sent.
+/// The answers, in the order of the requests.
 pub(crate) struct PipelinedAnswers {
     first: Result<(), StatementError>,
     rows: Vec<Result<Vec<Row>, tokio_postgres::Error>>,
@@ -126,8 +128,8 @@ pub(crate) struct PipelinedAnswers {
 }
 
 impl PipelinedAnswers {
-    /// The rows of each call and how `last` ended, unless something before it failed. Of several failures the server's own
-    /// word counts: the others follow from it.
+    /// The rows of each call and the outcome of `last`, unless an earlier request failed. Of several failures the server's
+    /// own error counts, because the others follow from it.
     pub(crate) fn split(self) -> Result<Replies, StatementError> {
         let mut failed = self.first.err();
         let mut rows = Vec::with_capacity(self.rows.len());

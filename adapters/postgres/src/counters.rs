@@ -1,14 +1,14 @@
-//! What the Store asked of the server, for benches.
+//! Counts the Store's requests to the server, for benchmarks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Since the Store was connected.
+/// Counters since the Store connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreCounters {
-    /// Transactions with changes of jobs that were committed.
+    /// Committed transactions with changes of jobs.
     pub transactions: u64,
     pub statements: u64,
-    /// Waits for the network: statements sent together share one.
+    /// Waits for the network; statements sent together share one.
     pub round_trips: u64,
     /// Rows inserted, updated and deleted by committed changes of jobs.
     pub rows_written: u64,

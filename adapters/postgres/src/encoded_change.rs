@@ -1,6 +1,6 @@
-//! A change as the columns it will be written to.
+//! A change encoded as the columns that it writes.
 //!
-//! Filled by the caller: a writing task serves everybody and should not format JSON.
+//! The caller encodes it, because all callers share a few writing tasks, which should not spend their time formatting JSON.
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::JobId;
@@ -17,9 +17,9 @@ pub(crate) struct EncodedChange {
     pub(crate) life: String,
     /// One JSON text per line, to be appended to the job's column.
     pub(crate) events: String,
-    /// Empty unless the job is new: the request is written once.
+    /// Empty unless the job is new, because a request is written only once.
     pub(crate) request: String,
-    /// Where the job waits, if it does.
+    /// The lane that the job waits in, if it waits.
     pub(crate) lane: Option<i64>,
     /// Duties that begin (true) or end (false). Most changes have none.
     pub(crate) duties: Vec<(Duty, bool)>,
@@ -60,17 +60,17 @@ impl EncodedChange {
         self.job().version == 1
     }
 
-    /// A new job that nothing can stand in the way of: its id was made here, where none is made twice.
+    /// A new job that cannot conflict: its id is a UUIDv7 made by this program, which makes none twice, and it has no
+    /// idempotency key.
     pub(crate) fn is_plain_birth(&self) -> bool {
         let request = &self.job().request;
         let minted = !request.id_chosen && is_uuid_v7(request.job_id.as_str());
         minted && request.idempotency_key.is_none() && !self.job().state().is_terminal()
     }
 
-    /// Whether the job may have ended before this change: then its row is looked for in history too. Nobody but a worker
-    /// holds an attempt, the first life is not a replay, and only results that are checked, attempts that were let
-    /// through unjudged, work that was done late, and parents of children that may be under way, are looked at again
-    /// after the end.
+    /// Whether the job may have ended before this change; then its row is searched in history too. It has not if a worker
+    /// held or holds the attempt, because only live jobs are held. Nor in a first life without a checked output, bypass,
+    /// children and late result, because only jobs with one of these change again after their end.
     pub(crate) fn may_have_ended(&self) -> bool {
         let (job, life) = (self.job(), &self.job().life);
         let was_held = self.transition().effects.iter().any(|effect| matches!(effect, Effect::Settled { .. }));
@@ -80,12 +80,12 @@ impl EncodedChange {
         !(was_held || is_held || first_look)
     }
 
-    /// J-4: a job that stays dead keeps its letter.
+    /// J-4: a job that stays dead keeps its dead letter.
     pub(crate) fn drops_letter(&self) -> bool {
         self.may_have_ended() && (self.transition().dead_letter.is_some() || !self.job().state().is_dead())
     }
 
-    /// Whether it writes more than the job's own row.
+    /// Whether the change writes more than the job's own row.
     pub(crate) fn has_more(&self) -> bool {
         let letter = self.transition().dead_letter.is_some() || self.drops_letter();
         letter
@@ -96,17 +96,17 @@ impl EncodedChange {
             || !self.change.outbox.is_empty()
     }
 
-    /// The life that it is a new child of, if it is one.
+    /// The parent, if the change creates a child.
     pub(crate) fn parent(&self) -> Option<&ChildOf> {
         self.job().request.child_of.as_ref().filter(|_| self.is_birth())
     }
 
-    /// Whether the run of the job, if it has one, must know: the job is new, or has ended.
+    /// Whether the job's run must see the change: the job is new or has ended.
     fn concerns_a_run(&self) -> bool {
         self.job().request.run.is_some() && (self.is_birth() || self.transition().tells_its_run())
     }
 
-    /// How much it adds to a transaction.
+    /// The change's weight in a transaction.
     pub(crate) fn weight(&self) -> usize {
         let bytes = self.life.len() + self.events.len() + self.request.len() + self.result().map_or(0, str::len);
         let payload = if self.is_birth() { self.job().request.payload.as_str().len() } else { 0 };
@@ -114,10 +114,10 @@ impl EncodedChange {
     }
 }
 
-/// A change with this much text weighs as much as two without.
+/// A change with this many bytes of text weighs twice as much as one without text.
 pub(crate) const WEIGHT_BYTES: usize = 4_096;
 
-/// The form of the ids that are made here.
+/// Whether the id has the form of those that this program makes.
 pub(crate) fn is_uuid_v7(id: &str) -> bool {
     let dash_or_hex = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',

@@ -1,4 +1,4 @@
-//! PostgreSQL's failures, by what the caller can do about them.
+//! Classifies PostgreSQL's failures by what the caller can do about them.
 
 use std::error::Error as _;
 
@@ -53,15 +53,15 @@ pub enum UnusableDatabase {
 pub(crate) enum StatementError {
     #[error("{}", told(.0))]
     Sql(#[from] tokio_postgres::Error),
-    /// A row that cannot be understood.
+    /// A row that cannot be decoded.
     #[error("{0}")]
     Row(String),
     #[error("the server did not answer in time")]
     TimedOut,
-    /// Nothing was sent.
+    /// The connection failed before anything was sent.
     #[error("the server is away: {0}")]
     Away(String),
-    /// Another session holds a lock for too long; which one.
+    /// Another session holds a lock for too long; the text names the session.
     #[error("{0}")]
     Locked(String),
 }
@@ -84,7 +84,7 @@ impl From<serde_json::Error> for StatementError {
     }
 }
 
-/// The driver's own text leaves out what the server said.
+/// The driver's own text omits the server's message, so it is added here.
 pub(crate) fn told(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(said) => format!("{} ({})", said.message(), said.code().code()),
@@ -105,18 +105,18 @@ impl StatementError {
         }
     }
 
-    /// The server asks for the whole transaction again.
+    /// The server asks to repeat the whole transaction (serialization failure or deadlock).
     pub(crate) fn wants_repeating(&self) -> bool {
         self.code()
             .is_some_and(|code| matches!(*code, SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED))
     }
 
-    /// The writer's guard was raised since it was read.
+    /// The writer's guard was raised after it was read: see `Connector::fence`.
     pub(crate) fn is_outdated(&self) -> bool {
         self.code() == Some(&SqlState::DIVISION_BY_ZERO)
     }
 
-    /// Belongs to one caller of a group, not to the server: its neighbours may be tried without it.
+    /// The failure was caused by one call of a group and not by the server, so the other calls may be retried without it.
     pub(crate) fn is_of_one_call(&self) -> bool {
         match self {
             Self::Row(_) => true,
@@ -125,21 +125,22 @@ impl StatementError {
         }
     }
 
-    /// Waited for a lock for as long as `lock_timeout` allows. Without one, the statement's time runs out.
+    /// The statement waited for a lock as long as `lock_timeout` allows. Without that setting the statement's own timeout
+    /// fires.
     pub(crate) fn is_locked_out(&self) -> bool {
         self.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
     }
 
-    /// A row is at fault, and would be tomorrow: a constraint, a trigger, a value that the server cannot hold. Whoever loses a
-    /// race for a name finds it taken at the next try, and whoever meets a raised guard reads it anew.
+    /// A row is at fault and a retry would fail too: a constraint, a trigger, a value that the server cannot store. Not
+    /// counted: losing a race for a name, because the next try finds it taken, and a raised guard, which is read again.
     pub(crate) fn is_refused(&self) -> bool {
         let Self::Sql(error) = self else { return false };
         let passes = [SqlState::UNIQUE_VIOLATION, SqlState::DIVISION_BY_ZERO];
         error.as_db_error().is_some_and(|said| is_of_a_row(said) && !passes.contains(said.code()))
     }
 
-    /// The server itself said no, so that whatever was to be done was not. Its last words before it ends a session are not
-    /// such a no: they may come after a commit.
+    /// The server itself refused, so nothing was done. The message with which it ends a session is no refusal: it may come
+    /// after a commit.
     pub(crate) fn was_refused(&self) -> bool {
         match self {
             Self::Sql(error) => error.as_db_error().is_some_and(|said| !ends_the_session(said)),
@@ -148,7 +149,7 @@ impl StatementError {
         }
     }
 
-    /// The connection is good for the next call.
+    /// Whether the connection can serve the next call.
     pub(crate) fn leaves_the_connection(&self) -> bool {
         match self {
             Self::Sql(error) => error.as_db_error().is_some_and(|said| !ends_the_session(said)),
@@ -157,7 +158,7 @@ impl StatementError {
         }
     }
 
-    /// Nothing of the failed transaction or read remains.
+    /// The error for a failure before COMMIT was sent: nothing of the transaction or read remains.
     pub(crate) fn before_commit(&self) -> StoreError {
         let text = self.to_string();
         match self {
@@ -172,8 +173,8 @@ impl StatementError {
         }
     }
 
-    /// The commit itself failed. What the server rolls back is known not to be there; any other failure may have
-    /// happened after the commit was durable, even one that the server reports, as when it is told to shut down.
+    /// The error for a failed COMMIT. If the server reports a rollback, nothing was written. After any other failure the
+    /// commit may be durable, even if the server reports the failure, as during a shutdown.
     pub(crate) fn in_commit(&self) -> StoreError {
         let rolled_back = match self {
             Self::Sql(error) => error.as_db_error().is_some_and(|said| {
@@ -191,7 +192,7 @@ fn ends_the_session(said: &DbError) -> bool {
     code.starts_with("57P") || code.starts_with("08") || code == COMPLETION_UNKNOWN
 }
 
-/// Data, constraints, checks of views, limits of the server, and what functions of the database raise.
+/// Error classes of data, constraints, view checks, limits of the server, and errors raised by functions of the database.
 fn is_of_a_row(said: &DbError) -> bool {
     ["22", "23", "44", "54", "P0"].contains(&class(said))
 }

@@ -1,4 +1,4 @@
-//! Looks a database over: what its settings mean for the promises.
+//! Examines a database: what its settings mean for Lockgate's guarantees.
 
 use lockgate_core::time::Timestamp;
 use lockgate_ports::checkup::{Check, Grade, clock_skew};
@@ -8,7 +8,7 @@ use crate::error::UnusableDatabase;
 use crate::options::ConnectOptions;
 use crate::schema::check;
 
-/// Every check there is, in a fixed order. `now` is this process's time.
+/// Every check, in a fixed order. `now` is this process's time.
 pub async fn examine(options: &ConnectOptions, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, UnusableDatabase> {
     let (client, _driver) = options.wire.dial(&options.config).await.map_err(UnusableDatabase::Unreachable)?;
     let product = one(&client, "SELECT version()").await?;
@@ -46,7 +46,7 @@ async fn clock(client: &Client, now: impl Fn() -> Timestamp) -> Result<Check, Un
     let before = now().as_millis();
     let theirs: i64 =
         client.query_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT", &[]).await?.try_get(0)?;
-    // Half of the way there and back.
+    // The server read its clock about half way through the round trip.
     Ok(clock_skew(theirs, before.midpoint(now().as_millis())))
 }
 
@@ -84,13 +84,13 @@ fn connections(most: &str, options: &ConnectOptions) -> Check {
     Check::new("max_connections", most, grade, format!("a process uses {own}: room for about {processes} processes"))
 }
 
-/// A transaction that is open for this long keeps more dead rows than vacuuming is tuned for.
+/// A transaction open for this long pins more dead rows than vacuuming is tuned for.
 const PINNED_NOTICE_SECONDS: i64 = 60;
 const PINNED_BAD_SECONDS: i64 = 600;
-/// Of a replication slot only this is known.
+/// For a replication slot only the number of transactions is known, not the time.
 const PINNED_NOTICE_TRANSACTIONS: i64 = 1_000_000;
 
-/// Who pins the xmin horizon: rows that ended after it cannot be removed, and every read of a queue passes over them.
+/// Finds what pins the xmin horizon: vacuum cannot remove rows deleted after it, and every read of a queue walks over them.
 async fn horizon(client: &Client) -> Result<Check, UnusableDatabase> {
     let what = "xmin horizon";
     let Some(row) = client.query_opt(include_str!("../queries/horizon_postgres.sql"), &[]).await? else {

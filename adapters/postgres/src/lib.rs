@@ -1,11 +1,11 @@
 //! The Store on PostgreSQL, for any number of processes.
 //!
-//! Changes of one process are gathered by a few writing tasks, each with a connection of its own: a group is what arrived
-//! while the transaction before it ran, and becomes a handful of statements over arrays, sent together. Every other
-//! write is one statement or one short transaction. Reads have connections of their own.
+//! A few writing tasks, each with its own connection, gather the changes of one process: a group is everything that arrived
+//! while the previous transaction ran, and becomes a handful of statements over arrays, sent together. Every other write is
+//! one statement or one short transaction. Reads have connections of their own.
 //!
-//! Only what CockroachDB also speaks is used: no advisory locks, no notifications, no triggers. What needs a lock locks a row,
-//! and a transaction that the server wants repeated is repeated.
+//! Only features that CockroachDB shares are used: no advisory locks, no notifications, no triggers. Where a lock is needed,
+//! a row is locked, and a transaction that the server asks to repeat is repeated.
 
 mod address;
 mod conn;

@@ -1,4 +1,4 @@
-//! How to reach the database, and how to talk to it.
+//! Options: how to reach the database and how to use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use tokio_postgres::Config;
 
 use crate::wire::WireSecurity;
 
-/// Whose clock decides what is due.
+/// The clock that decides what is due.
 #[derive(Clone)]
 pub enum StoreTime {
-    /// The server's, read inside each statement: every process of an installation sees the same time.
+    /// The server's clock, read inside each statement, so that every process of an installation sees one time.
     Server,
-    /// A given one, for tests.
+    /// A given clock, for tests.
     Given(Arc<dyn Clock>),
 }
 
@@ -29,28 +29,28 @@ pub enum Dialect {
     Cockroach,
 }
 
-/// The Store's time where a test sets it, in milliseconds. None: the server's clock.
+/// The Store's time in milliseconds, if a test sets it. None: the server's clock.
 pub(crate) type Now = Option<i64>;
 
 #[derive(Clone)]
 pub struct ConnectOptions {
     /// Parsed from a URL such as `postgres://user@host/database`.
     pub config: Config,
-    /// Over which it is reached.
+    /// TLS or clear text.
     pub wire: WireSecurity,
     pub store_time: StoreTime,
-    /// How long any call may take.
+    /// The longest time that a call may take.
     pub deadline: Duration,
-    /// Transactions with changes that run at once. Each has a connection.
+    /// How many transactions with changes run at once, each on its own connection.
     pub writers: usize,
-    /// Connections for everything else.
+    /// How many connections serve all other calls.
     pub readers: usize,
     pub isolation: Isolation,
     pub dialect: Dialect,
 }
 
 impl ConnectOptions {
-    /// As an installation runs, over a connection in the clear: [`of`](Self::of) makes a safe one.
+    /// The defaults of an installation over an unencrypted connection; [`of`](Self::of) makes a safe one.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -64,7 +64,7 @@ impl ConnectOptions {
         }
     }
 
-    /// None asks the server.
+    /// None reads the server's clock.
     pub(crate) fn now(&self) -> Option<i64> {
         match &self.store_time {
             StoreTime::Server => None,

@@ -1,4 +1,4 @@
-//! Connections for single calls, and the knowledge whether the server is there.
+//! Connections for single calls, and the knowledge whether the server is reachable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::error::StatementError;
 use crate::options::ConnectOptions;
 use crate::retry::{TRIES_MAX, connect_after, repeat_after};
 
-/// Opens connections, and stops asking for a while when the server does not answer: callers then fail at once instead of queueing.
+/// Opens connections. While the server does not answer, tries are spaced out: callers then fail at once instead of queueing.
 pub(crate) struct Connector {
     pub(crate) options: ConnectOptions,
     pub(crate) tally: Arc<LiveCounters>,
     away: Mutex<Option<ReconnectBackoff>>,
-    /// Rows of `totals` whose writer has a transaction of unknown outcome, which may still arrive.
+    /// Rows of `totals` whose writers have a transaction of unknown outcome, which the server may still execute.
     unfenced: Mutex<BTreeSet<i64>>,
 }
 
@@ -60,8 +60,9 @@ impl Connector {
         self.unfenced.lock().insert(shard);
     }
 
-    /// Before anything is read back: waits until transactions of unknown outcome are over, for each holds its writer's row as
-    /// long as it is open, and sees to it that one which has not arrived yet fails when it does.
+    /// Must run before a change of unknown outcome is read back. Updating a writer's `totals` row waits for its open
+    /// transaction, which has the row locked. Raising the guard makes a transaction that has not reached the server yet fail
+    /// when it does.
     pub(crate) async fn fence(&self) -> Result<(), StatementError> {
         let shards: Vec<i64> = self.unfenced.lock().iter().copied().collect();
         if shards.is_empty() {
@@ -84,14 +85,14 @@ pub(crate) struct ConnectionPool {
     idle: Mutex<Vec<Conn>>,
 }
 
-/// Whether a call that was not answered may have left something behind.
+/// Whether an unanswered call may have changed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessMode {
     Reads,
     Writes,
 }
 
-/// One call: a place in the pool, and as many tries as the server asks for.
+/// One call: its place in the pool, and its retries.
 pub(crate) struct PooledCall<'p> {
     pool: &'p ConnectionPool,
     _place: SemaphorePermit<'p>,
@@ -131,7 +132,7 @@ impl PooledCall<'_> {
         Ok(conn)
     }
 
-    /// The answer to the call, or None if it is to be tried again.
+    /// The answer of the call, or None if it must be retried.
     pub(crate) async fn judge<T>(
         &mut self,
         mut conn: Conn,
@@ -145,7 +146,7 @@ impl PooledCall<'_> {
             Err(fault) => fault,
         };
         let again = fault.wants_repeating() && self.tries < TRIES_MAX;
-        // Outside of a transaction it does nothing but say so.
+        // Outside of a transaction ROLLBACK only warns, so it is safe in every case.
         let rolled_back =
             async { tokio::time::timeout_at(self.deadline, conn.say("ROLLBACK")).await.is_ok_and(|said| said.is_ok()) };
         if fault.leaves_the_connection() && rolled_back.await {

@@ -1,9 +1,9 @@
-//! How often and how soon something is tried again.
+//! Delays between retries.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Transactions that the server wants repeated are repeated this often. More would mean that another transaction always wins.
+/// How often a transaction is repeated on the server's request. After that many tries another transaction wins every time.
 pub(crate) const TRIES_MAX: u32 = 8;
 
 const REPEAT_BASE: Duration = Duration::from_millis(1);
@@ -11,17 +11,18 @@ const REPEAT_CAP: Duration = Duration::from_millis(50);
 const CONNECT_BASE: Duration = Duration::from_millis(20);
 const CONNECT_CAP: Duration = Duration::from_secs(1);
 
-/// Before a transaction is repeated for the n-th time.
+/// The delay before a transaction is repeated for the n-th time.
 pub(crate) fn repeat_after(tries: u32) -> Duration {
     spread(REPEAT_BASE, REPEAT_CAP, tries)
 }
 
-/// Before the server is looked for again, after it was not there n times.
+/// The delay before the next try to connect, after n failures.
 pub(crate) fn connect_after(failures: u32) -> Duration {
     spread(CONNECT_BASE, CONNECT_CAP, failures)
 }
 
-/// Doubles up to the cap; a random half of it is left out, so that those who failed together do not come back together.
+/// Doubles up to the cap; up to half of it is subtracted at random, so that callers which failed together do not retry
+/// together.
 fn spread(base: Duration, cap: Duration, tries: u32) -> Duration {
     let whole = base.saturating_mul(1 << tries.min(16)).min(cap);
     let random = RandomState::new().hash_one(tries) % 1_000;

@@ -1,4 +1,4 @@
-//! Rows to words of `core`, and back.
+//! Converts rows to core types and back.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) fn bounded(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A column, or why the row makes no sense.
+/// Reads a column; the error says why the row cannot be decoded.
 pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StatementError> {
     row.try_get(column).map_err(|error| StatementError::Row(error.to_string()))
 }
@@ -31,7 +31,7 @@ pub(crate) fn bytes(row: &Row, column: usize) -> Result<[u8; 32], StatementError
     get::<&[u8]>(row, column)?.try_into().map_err(|_| StatementError::Row("a hash has another length".to_owned()))
 }
 
-/// Columns: seq, version, state, hash, life, request. The payload is given by the caller.
+/// Columns: seq, version, state, hash, life, request. The caller supplies the payload.
 pub(crate) fn job(row: &Row, payload: Json) -> Result<Job, StatementError> {
     let mut request: JobRequest = serde_json::from_str(get(row, 5)?)?;
     request.payload = payload;
@@ -44,13 +44,13 @@ pub(crate) fn job(row: &Row, payload: Json) -> Result<Job, StatementError> {
     })
 }
 
-/// As [`job`], with the payload in the seventh column.
+/// Like [`job`], with the payload in the seventh column.
 pub(crate) fn whole_job(row: &Row) -> Result<Job, StatementError> {
     job(row, Json::trusted(text(row, 6)?))
 }
 
-/// The number of a lane in its index. Clients choose much of a lane's key, so a collision-resistant hash is needed: two
-/// lanes with one number would be one.
+/// The number of a lane in the index of ready jobs. Clients choose much of a lane's key, so the hash must be
+/// collision-resistant: two lanes with equal numbers would be one.
 pub(crate) fn lane_number(lane: &LaneKey) -> Result<i64, StatementError> {
     let digest = Sha256::digest(serde_json::to_vec(lane)?);
     let first = digest.first_chunk::<8>().ok_or_else(|| StatementError::Row("a digest is short".to_owned()))?;
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use lockgate_core::lane::{Priority, Shape};
 
-    /// It is on disk, so it must not move.
+    /// The number is stored, so it must not change between versions.
     #[test]
     fn a_lane_keeps_its_number() {
         let lane = LaneKey { priority: Priority::High, tenant: "acme".into(), shape: Arc::new(Shape::of("job.echo")) };

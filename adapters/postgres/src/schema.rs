@@ -1,7 +1,7 @@
-//! Migrations, applied in order, each with its number in one transaction.
+//! Migrations, applied in order, each in one transaction together with its number.
 //!
-//! Replicas that start together take turns by one row with an expiry. Every migration locks that row first, so that one
-//! whose time ran out while it slept finds out before it changes anything.
+//! Processes that start together take turns by one row with an expiry. Every migration locks that row first, so that a
+//! process which was suspended beyond its expiry notices before it changes anything.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::options::{ConnectOptions, Dialect};
 struct Migration {
     version: i64,
     sql: &'static str,
-    /// The oldest schema whose processes may go on working beside this one: that of the release before, if it only adds. One
-    /// that takes something away needs processes that do without, so its own version.
+    /// The oldest schema version whose processes may keep working on a database with this migration: that of the previous
+    /// release if the migration only adds, its own version if it removes something that older processes use.
     needs: i64,
 }
 
 const fn migration(version: i64, sql: &'static str) -> Migration {
-    // Before the first release there was no installation to upgrade.
+    // Before the first release there was no installation to upgrade, so each migration needs itself.
     Migration { version, sql, needs: version }
 }
 
-/// Of both dialects; those between them have a variant for each.
+/// Migrations of both dialects; versions not listed here have a variant for each dialect.
 const COMMON: [Migration; 11] = [
     migration(1, include_str!("../migrations/0001_create_jobs.sql")),
     migration(2, include_str!("../migrations/0002_create_sessions.sql")),
@@ -59,9 +59,9 @@ const COCKROACH: [Migration; 6] = [
 ];
 const KNOWN: i64 = 17;
 
-/// How long one process may migrate before another takes over. Far longer than any migration takes.
+/// How long one process may migrate before another takes over: far longer than any migration takes.
 const LOCK_LIFE: Duration = Duration::from_secs(60);
-/// How long to wait for the others.
+/// How long to wait while other processes migrate.
 const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
@@ -76,7 +76,8 @@ const TAKE: &str = "UPDATE migration_lock
 const LEAVE: &str = "UPDATE migration_lock SET holder = NULL WHERE holder = $1";
 const STILL_OURS: &str = "SELECT 1 FROM migration_lock WHERE holder = $1 FOR UPDATE";
 
-/// Brings the database to the newest schema. Safe when many processes do it at once. Refuses a database from the future.
+/// Migrates the database to the newest schema. Safe if many processes call it at once. Refuses a database with a newer
+/// schema.
 pub async fn migrate(options: &ConnectOptions) -> Result<(), UnusableDatabase> {
     let ConnectOptions { config, wire, dialect, .. } = options;
     let dialect = *dialect;
@@ -94,7 +95,7 @@ pub async fn migrate(options: &ConnectOptions) -> Result<(), UnusableDatabase> {
     applied
 }
 
-/// Refuses a database that this binary does not fit.
+/// Refuses a database whose schema this binary cannot use.
 pub(crate) async fn check(client: &Client, dialect: Dialect) -> Result<(), UnusableDatabase> {
     match found(client).await? {
         found if found < KNOWN => Err(UnusableDatabase::Older { found, known: KNOWN }),
@@ -112,7 +113,7 @@ fn migrations(dialect: Dialect) -> impl Iterator<Item = Migration> {
     all.into_iter()
 }
 
-/// Two processes may make the tables at once; then the server tells one of them that they exist, which is as good.
+/// Two processes may create the tables at once; the server then tells one of them that they exist, which is success too.
 async fn make_ledger(client: &Client) -> Result<(), UnusableDatabase> {
     let mut made = client.batch_execute(LEDGER).await;
     for _ in 0..3 {
@@ -126,7 +127,7 @@ async fn make_ledger(client: &Client) -> Result<(), UnusableDatabase> {
     Ok(made?)
 }
 
-/// The newest version applied; 0 if none ever was.
+/// The newest applied version; 0 without any.
 async fn found(client: &Client) -> Result<i64, UnusableDatabase> {
     match client.query_one("SELECT COALESCE(max(version), 0) FROM migrations", &[]).await {
         Ok(row) => Ok(row.try_get(0)?),
@@ -148,7 +149,7 @@ async fn verify(client: &Client, dialect: Dialect) -> Result<(), UnusableDatabas
     Ok(())
 }
 
-/// Whether this binary may work on a database that a newer one has changed, as it does while an installation is upgraded.
+/// Whether this binary may use a database with a newer schema, as it must while an installation is being upgraded.
 async fn fits(client: &Client) -> Result<(), UnusableDatabase> {
     let newer = "SELECT version, needs FROM migrations WHERE version > $1 ORDER BY version DESC";
     let rows = client.query(newer, &[&KNOWN]).await?;
@@ -213,12 +214,12 @@ mod tests {
 
     /// The schema of the last release. Set to [`KNOWN`] with each release.
     const RELEASED: i64 = 12;
-    /// What processes of the last release would stumble over.
+    /// Statements that processes of the previous release cannot cope with.
     const TAKES_AWAY: [&str; 7] =
         ["DROP ", "RENAME ", " TYPE ", "SET NOT NULL", "DELETE FROM", "TRUNCATE", "ADD CONSTRAINT"];
 
-    /// Expand, then contract: what a release adds may not disturb the one before, and what it takes away waits until the one
-    /// before does without it.
+    /// Expand, then contract: what a release adds must not disturb the previous one, and what it removes waits until the
+    /// previous release does not use it.
     #[test]
     fn a_migration_that_takes_something_away_says_so() {
         for dialect in [Dialect::Postgres, Dialect::Cockroach] {

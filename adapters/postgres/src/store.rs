@@ -1,4 +1,4 @@
-//! The port, method by method: changes go to the writing tasks, everything else to the pool.
+//! Implements the Store: changes go to the writing tasks, all other calls to the pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::pool::{AccessMode, ConnectionPool, Connector};
 use crate::writer::WriterHandle;
 use crate::{reads, schema, writes};
 
-/// Runs a call on a connection of the pool, within the deadline and as often as the server asks for it.
+/// Runs a call on a pooled connection, within the deadline, and repeats it if the server asks for that.
 macro_rules! ask {
     ($store:ident, $kind:ident, $conn:ident => $work:expr) => {{
         let mut turn = $store.pool.turn(AccessMode::$kind).await?;
@@ -51,7 +51,7 @@ mod tenants;
 /// Jobs deleted by one transaction.
 const PRUNED_AT_ONCE: usize = 1_000;
 
-/// The Store in one database. Any number of them, in any number of processes, may use the same.
+/// The Store on one database. Any number of instances, in any number of processes, may share it.
 pub struct PostgresStore {
     pool: ConnectionPool,
     writer: WriterHandle,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// The database must have been migrated: see [`migrate`](crate::migrate).
+    /// The database must be migrated before: see [`migrate`](crate::migrate).
     pub async fn connect(options: ConnectOptions) -> Result<Self, UnusableDatabase> {
         let (client, _driver) = options.wire.dial(&options.config).await.map_err(UnusableDatabase::Unreachable)?;
         schema::check(&client, options.dialect).await?;
@@ -88,14 +88,14 @@ impl PostgresStore {
         self.pool.connector.options.begin()
     }
 
-    /// Before anything is read back that may have been committed with unknown outcome.
+    /// Must precede reading back a change that may have been committed with unknown outcome.
     async fn fenced(&self) -> Result<(), StoreError> {
         let Connector { options, .. } = &*self.pool.connector;
         let fenced = tokio::time::timeout(options.deadline, self.pool.connector.fence()).await;
         fenced.unwrap_or(Err(StatementError::TimedOut)).map_err(|fault| fault.before_commit())
     }
 
-    /// Whole runs, until they and their nodes are `limit` rows or more.
+    /// Deletes whole runs until they and their nodes are `limit` rows or more.
     async fn prune_runs(&self, keep: Duration, limit: usize) -> Result<u64, StoreError> {
         let (mut gone, mut rows) = (0, 0);
         while rows < limit {
@@ -298,7 +298,8 @@ impl Snapshots for PostgresStore {
 
 #[async_trait]
 impl AuditStore for PostgresStore {
-    /// Rows are numbered when they are read; whether that was done now or before makes no difference to the reader.
+    /// Audit rows are numbered when they are read, not when they are written, so that writers do not wait for each other. A
+    /// reader sees no difference.
     async fn audit(&self, after: i64, limit: usize) -> Result<Vec<AuditRow>, StoreError> {
         ask!(self, Reads, conn => writes::number_audit(conn, self.begin()))?;
         ask!(self, Reads, conn => reads::audit(conn, after, limit))
@@ -323,7 +324,7 @@ impl AuditStore for PostgresStore {
 
 #[async_trait]
 impl Timelines for PostgresStore {
-    /// Page by page: what was renewed before a crash is renewed again.
+    /// Page by page: a page that was renewed before a crash is renewed again.
     async fn begin_timeline(&self, salt: [u8; 16], audit: AuditEntry) -> Result<Option<u64>, StoreError> {
         if ask!(self, Reads, conn => writes::is_at_work(conn, self.now()))? {
             return Ok(None);
@@ -397,7 +398,7 @@ impl Upkeep for PostgresStore {
     }
 
     async fn pinned(&self) -> Result<Option<Pinned>, StoreError> {
-        // CockroachDB has no horizon of this kind, and does not know the statement.
+        // CockroachDB has no xmin horizon, and does not know the statement.
         if self.pool.connector.options.dialect == Dialect::Cockroach {
             return Ok(None);
         }

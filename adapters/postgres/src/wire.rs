@@ -1,4 +1,4 @@
-//! How bytes travel to the database: over TLS, or in the clear.
+//! The transport to the database: TLS or clear text.
 
 use std::error::Error;
 
@@ -11,10 +11,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{UnusableDatabase, told};
 
-/// What PostgreSQL 17 and later want to hear with `sslnegotiation=direct`; others do not mind.
+/// The protocol name that PostgreSQL 17 and later require with `sslnegotiation=direct`; other servers ignore it.
 const ALPN: &[u8] = b"postgresql";
 
-/// In the clear unless made otherwise.
+/// Clear text by default.
 #[derive(Clone, Default)]
 pub struct WireSecurity(Option<Secured>);
 
@@ -24,23 +24,23 @@ struct Secured {
     tls: Tls,
 }
 
-/// What is looked at of a server.
+/// What is verified of a server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerCheck {
-    /// Nothing: the traffic is readable on the way.
+    /// Nothing: the connection is not encrypted.
     Clear,
-    /// That its authority is the right one.
+    /// Its authority.
     Authority,
-    /// That, and that it is the server of the address.
+    /// Its authority, and that it is for the host of the address.
     Name,
 }
 
-/// Parses the address, and sees to it that what is said in `sslmode` is kept. The driver knows fewer modes than there are, and
-/// its default may end up in the clear.
+/// Parses the address and enforces its `sslmode`. The driver knows only some of the modes, and its default may fall back to
+/// clear text.
 pub(crate) fn secure(url: &str, tls: &Tls, clear: Clear) -> Result<(Config, WireSecurity), UnusableDatabase> {
     let (rest, mode) = without_mode(url);
     let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| UnusableDatabase::Url(told(&error)))?;
-    // Written in a way that only the driver reads: better refused than overlooked.
+    // `sslmode` is written in a form that only the driver parses. Refused, because the mode would otherwise not be enforced.
     if mode.is_none() && config.get_ssl_mode() != SslMode::Prefer {
         return Err(UnusableDatabase::Mode("one that is written unusually".to_owned()));
     }
@@ -73,7 +73,8 @@ fn guard(mode: Option<&str>, here: bool, tls: &Tls, clear: Clear) -> Result<Serv
     }
 }
 
-/// The address without `sslmode`, and that. Both forms: a URL, and words like `host=… dbname=…`.
+/// Splits the address into the part without `sslmode` and the mode. Both forms are read: a URL, and words like `host=…
+/// dbname=…`.
 fn without_mode(url: &str) -> (String, Option<String>) {
     let mut mode = None;
     let mut keep = |part: &&str| match part.strip_prefix("sslmode=") {
@@ -106,12 +107,12 @@ fn stays_here(config: &Config) -> bool {
 }
 
 impl WireSecurity {
-    /// None in the clear.
+    /// None for clear text.
     pub fn tls(&self) -> Option<&Tls> {
         self.0.as_ref().map(|secured| &secured.tls)
     }
 
-    /// A connection and the task that drives it; else why there is none.
+    /// Opens a connection and spawns the task that drives it; the error says why it failed.
     pub(crate) async fn dial(&self, config: &Config) -> Result<(Client, JoinHandle<()>), String> {
         match &self.0 {
             None => {

@@ -1,9 +1,9 @@
-//! What columns of SQL stores hold instead of words: numbers, which stay what they are because they are on disk.
+//! Numeric codes of columns. They are stored, so they must not change.
 
 use lockgate_core::dag::RunState;
 use lockgate_core::job::JobState;
 
-/// A number that no version of this program has written.
+/// A code that no version of this program has written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code} is not {what}")]
 pub struct UnknownCode {
@@ -27,7 +27,7 @@ pub fn run_state(code: i64) -> Result<RunState, UnknownCode> {
     known(&RunState::ALL, code, "a run state")
 }
 
-/// The node itself has a number that no item has.
+/// A node without items has the code -1, which no item has.
 pub fn item_code(item: Option<u32>) -> i64 {
     item.map_or(-1, i64::from)
 }
@@ -37,7 +37,7 @@ pub fn item(code: i64) -> Result<Option<u32>, UnknownCode> {
     item.map_err(|_| UnknownCode { code, what: "an item" })
 }
 
-/// A count as a column holds it.
+/// A count as a column stores it.
 pub fn stored(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

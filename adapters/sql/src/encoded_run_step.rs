@@ -1,4 +1,4 @@
-//! A step of a run as the columns it will be written to. Filled by the caller, like the sheets of jobs.
+//! A step of a run encoded as the columns that it writes. The caller encodes it, before a transaction opens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use lockgate_core::dag::{NodeKey, RunHead};
 use lockgate_ports::JobChange;
 use lockgate_ports::store::{RunChange, RunKey};
 
-/// `J` is how a store writes a job.
+/// `J` is the Store's encoding of a job.
 pub struct EncodedStep<J> {
     pub head: RunHead,
     pub head_text: String,
     pub nodes: BTreeMap<NodeKey, String>,
     pub jobs: Vec<J>,
-    /// Two of its jobs have one id.
+    /// Whether two of its jobs have one id.
     pub has_twins: bool,
     pub heard: Vec<i64>,
-    /// Only of a new run.
+    /// Only for a new run.
     pub key: Option<RunKey>,
     pub audit: Vec<AuditEntry>,
 }
@@ -44,7 +44,7 @@ impl<J> EncodedStep<J> {
         self.head.version == 1
     }
 
-    /// Tenant and key.
+    /// The tenant and the key.
     pub fn key(&self) -> Option<(&str, &str)> {
         self.key.as_ref().map(|key| (self.head.tenant.as_str(), &*key.key))
     }

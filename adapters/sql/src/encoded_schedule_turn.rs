@@ -12,7 +12,7 @@ pub struct EncodedScheduleTurn {
     pub body: String,
     pub gone: bool,
     pub fresh: Vec<EncodedSlot>,
-    /// Two of its fresh slots have one key.
+    /// Whether two of its fresh slots have one key.
     pub has_twins: bool,
     pub changed: Vec<EncodedSlot>,
     pub audit: Vec<AuditEntry>,
@@ -36,17 +36,17 @@ impl EncodedScheduleTurn {
         Ok(Self { schedule, body, gone, fresh, has_twins, changed, audit })
     }
 
-    /// Tenant and name.
+    /// The tenant and the name.
     pub fn name(&self) -> (&str, &str) {
         (self.schedule.tenant.as_str(), &self.schedule.name)
     }
 
-    /// Fresh ones, then those that changed.
+    /// Fresh slots, then changed ones.
     pub fn slots(&self) -> impl Iterator<Item = &EncodedSlot> {
         self.fresh.iter().chain(&self.changed)
     }
 
-    /// How much it adds to a transaction, in changes.
+    /// The turn's weight in a transaction, in changes.
     pub fn weight(&self) -> usize {
         1 + self.fresh.len() + self.changed.len()
     }
@@ -67,7 +67,7 @@ const fn outcome_code(outcome: SlotOutcome) -> i64 {
 mod tests {
     use super::*;
 
-    /// They are on disk, so they must not move.
+    /// The codes are stored, so they must not change.
     #[test]
     fn outcome_codes_are_the_ones_the_schemas_name() {
         use SlotOutcome::{Due, Missed, Queued, Refused, Skipped, Started};

@@ -1,20 +1,20 @@
-//! The search for the ended jobs of a tenant that is erased.
+//! Searches the ended jobs of a tenant that is being erased.
 //!
-//! Jobs are not indexed by tenant, which every submit or end would pay for: they are looked through, a stretch at a time.
+//! Jobs have no index by tenant, because every submit and end would pay for it. So all jobs are read, one range at a time.
 
 use lockgate_core::ids::TenantId;
 use parking_lot::Mutex;
 
-/// How far the jobs were searched by an erasure that takes several calls.
+/// How far an erasure that takes several calls has searched.
 #[derive(Default)]
 pub struct ErasureSearch {
     reached: Mutex<Option<(TenantId, i64)>>,
 }
 
 impl ErasureSearch {
-    /// Up to `wanted` ended jobs of a tenant, from where the last call stopped and, if that is not enough, once more from the
-    /// beginning, where some may have ended since. `stretch` reads behind a place up to so many jobs, and how far it came; none
-    /// if there is nothing behind it.
+    /// Up to `wanted` ended jobs of a tenant, from where the last call stopped. If these are too few, the search goes once
+    /// more from the beginning, because jobs there may have ended since. `stretch` reads at most so many jobs after a
+    /// position and returns how far it came; None if no job follows.
     pub async fn next<Job, E, Stretch>(
         &self,
         tenant: &TenantId,
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// Jobs 1 to 9, read in stretches of at most three places; only odd ones are the tenant's.
+    /// Jobs 1 to 9, read in ranges of at most three positions; only odd ones belong to the tenant.
     async fn stretch(after: i64, most: usize) -> Result<Option<(Vec<i64>, i64)>, Infallible> {
         let places: Vec<i64> = (after + 1..10).take(3).collect();
         let jobs: Vec<i64> = places.iter().copied().filter(|place| place % 2 == 1).take(most).collect();

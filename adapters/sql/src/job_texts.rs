@@ -1,17 +1,17 @@
-//! What a change of a job writes as text.
+//! The texts that a change of a job writes.
 
 use lockgate_ports::JobChange;
 
 use crate::packed;
 
-/// Its usual length, so that the text is seldom moved while it grows.
+/// The usual length, so that the text is seldom reallocated while it grows.
 const REQUEST_BYTES: usize = 256;
 
 pub struct JobTexts {
     pub life: String,
-    /// One JSON text per line, to be appended to the job's column.
+    /// One JSON text per line, appended to the job's column.
     pub events: String,
-    /// Empty unless the job is new: the request is written once.
+    /// Empty unless the job is new, because a request is written only once.
     pub request: String,
 }
 

@@ -1,5 +1,5 @@
-//! What the Stores on SQLite and PostgreSQL do alike: how rows are encoded, which is on disk and must not move, and what they do
-//! before and between their statements.
+//! Shared by the Stores on SQLite and PostgreSQL: the encoding of rows, which is stored and must not change, and work before
+//! and between statements.
 
 pub mod codes;
 mod encoded_run_step;

@@ -1,7 +1,7 @@
-//! How SQL stores write a life and its events: as JSON with short names and times relative to the submit.
+//! The stored encoding of lives and events: JSON with short names, and times relative to the submit.
 //!
-//! Both are rewritten with every change of the job, page by page, through the log and the checkpoint, so a byte saved
-//! here is saved several times. Still JSON: a field can be added, and a row can be read by a person with this page.
+//! Both are rewritten with every change of the job and copied through the log and the checkpoint, so each byte saved here is
+//! saved several times. JSON all the same: fields can be added, and a person can read a row with the help of this file.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Verdict;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Usual lengths, so that texts are seldom moved while they grow.
+/// Usual lengths, so that texts are seldom reallocated while they grow.
 const LIFE_BYTES: usize = 384;
 const EVENT_BYTES: usize = 128;
 
-/// A life without its state, which has a column.
+/// The text of a life without its state, which has its own column.
 pub fn life_text(life: &Life) -> Result<String, serde_json::Error> {
     text(LIFE_BYTES, |text| serde_json::to_writer(text, &PackedLife::pack(life)))
 }
@@ -27,7 +27,7 @@ pub fn read_life(text: &str, state: JobState) -> Result<Life, serde_json::Error>
     Ok(serde_json::from_str::<PackedLife>(text)?.unpack(state))
 }
 
-/// One JSON text per line, to be appended to what was written before.
+/// One JSON text per line, appended to those written before.
 pub fn events_text(events: &[JobEvent]) -> Result<String, serde_json::Error> {
     text(events.len() * EVENT_BYTES, |text| {
         events.iter().try_for_each(|event| {
@@ -42,7 +42,7 @@ pub fn read_events(text: &str) -> Result<Vec<JobEvent>, serde_json::Error> {
     text.lines().map(|line| Ok(serde_json::from_str::<PackedEvent>(line)?.into())).collect()
 }
 
-/// A text of about so many bytes.
+/// A text with room for `usual_bytes`.
 pub(crate) fn text(
     usual_bytes: usize,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
@@ -93,7 +93,7 @@ struct PackedLife {
     events: u64,
 }
 
-/// Milliseconds since the submit.
+/// Milliseconds since the submit; saves bytes over absolute times.
 #[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 struct PackedSpan(i64);
@@ -108,7 +108,7 @@ impl PackedSpan {
     }
 }
 
-/// Thousands of jobs share a verdict.
+/// Thousands of jobs share a verdict, so its JSON is cached in the verdict.
 fn written_once<S: Serializer>(verdict: &Option<Arc<Verdict>>, serializer: S) -> Result<S::Ok, S::Error> {
     match verdict.as_ref().and_then(|verdict| verdict.as_json()) {
         Some(json) => json.serialize(serializer),
@@ -161,7 +161,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl PackedLife {
-    /// Every field is named, so that a new one cannot be forgotten.
+    /// `unpack` does not compile without a new field of `Life`; these two patterns do, because each ends in `..`. Add the
+    /// field here too.
     fn pack(life: &Life) -> Self {
         let Life { no, state: _, attempt, counters, submitted_at, began_at, due_at, deadline_at, .. } = life;
         let Life { ended_at, last_error, lost, taken, late, memo_of, approval, output, bypass, family, events, .. } = life;
@@ -307,7 +308,7 @@ impl From<PackedEvent> for JobEvent {
 mod tests {
     use super::*;
 
-    /// What is on disk outlives the code that wrote it, so the names are fixed here.
+    /// Stored rows outlive the code that wrote them, so this test fixes the names.
     const LIFE: &str = concat!(
         r#"{"n":2,"a":{"n":3,"t":"tok","v":{"decision":"allow","rule":"r","reason":"why","snapshot":"p1"},"#,
         r#""b":{"s":"ses","w":"wrk","d":10,"t":3010,"b":40,"a":7},"s":11},"c":{"f":1,"i":2,"s":3},"s":1000,"b":-5,"d":6,"#,

@@ -1,4 +1,4 @@
-//! Jobs, one by one and as queues.
+//! Reads jobs, singly and as queues.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::error::StatementError;
 use crate::options::Now;
 use crate::row::{self, bounded, get, lane_number, whole_job};
 
-/// Jobs in the order of a time and their number: eight columns of a whole job and its name, and then the time.
+/// Jobs ordered by a time and their sequence number: seven columns of a whole job, its id, and then the time.
 struct JobsByTime {
     sql: &'static str,
     now: Now,
@@ -42,7 +42,7 @@ impl JobsByTime {
         }
     }
 
-    /// The first that can be read.
+    /// The first jobs that can be decoded.
     async fn read(
         &self,
         conn: &mut Conn,
@@ -66,7 +66,7 @@ fn key(after: ReadyKey) -> (i64, i64) {
     (after.due_at.as_millis(), after.seq.0)
 }
 
-/// The job of a row, if it can be read.
+/// The job of a row; a row that cannot be decoded is reported and skipped.
 fn job_or_told(unreadable: &Unreadable, row: &Row) -> Result<Option<Job>, StatementError> {
     let id = get::<&str>(row, 7)?;
     unreadable.or_told(|| format!("job {id}"), whole_job(row))
@@ -107,10 +107,10 @@ pub(crate) async fn ready(
     in_lane(now, lane_number(lane)?).read(conn, unreadable, after.map_or(START, key), limit).await
 }
 
-/// Before all of them.
+/// The position before all jobs.
 const START: (i64, i64) = (i64::MIN, i64::MIN);
 
-/// Jobs that are asked for the name of their lane at once.
+/// How many jobs of a lane are tried for the lane's name.
 const NAMED_BY: usize = 100;
 
 fn in_lane(now: Now, lane: i64) -> JobsByTime {
@@ -126,7 +126,7 @@ pub(crate) async fn ready_lanes(
     for row in conn.rows(include_str!("../../queries/ready_lanes.sql"), &[&now]).await? {
         let lane = match row::job(&row, Json::null()) {
             Ok(job) => Some(job.lane()),
-            // Another job of the lane knows its name as well.
+            // The lane's name is in each of its jobs, so another job can supply it if the first cannot be decoded.
             Err(fault) if fault.is_of_one_row() => {
                 let others = in_lane(now, get(&row, 7)?).read(conn, unreadable, START, NAMED_BY).await?;
                 others.first().map(Job::lane)
@@ -144,7 +144,7 @@ pub(crate) const DUE: &str = include_str!("../../queries/due.sql");
 pub(crate) const PENDING: &str = include_str!("../../queries/pending.sql");
 pub(crate) const EXPIRED: &str = include_str!("../../queries/expired.sql");
 
-/// The jobs of one of these queues, after one.
+/// The jobs of one queue after a position.
 pub(crate) async fn queue(
     conn: &mut Conn,
     unreadable: &Unreadable,
@@ -175,7 +175,7 @@ pub(crate) async fn owing(
     Ok(pages.done())
 }
 
-/// As two columns.
+/// The parents' ids and lives as two array parameters.
 fn columns(lives: &[(JobId, u32)]) -> (Vec<&str>, Vec<i64>) {
     lives.iter().map(|(parent, life)| (parent.as_str(), i64::from(*life))).unzip()
 }
@@ -207,7 +207,7 @@ pub(crate) async fn children(conn: &mut Conn, query: &ChildQuery) -> Result<List
         Ok(ChildJob { job, result })
     };
     let items = rows.iter().map(child).collect::<Result<Vec<ChildJob>, StatementError>>()?;
-    // How many there were before those that do not fit were left out.
+    // The number of rows before those beyond the size limit were left out.
     let found = rows.first().map_or(Ok(0), |row| get::<i64>(row, 7))?;
     let full = found == limit || found > bounded(items.len());
     let next = items.last().filter(|_| full).map(|child| Cursor(child.job.seq.0));

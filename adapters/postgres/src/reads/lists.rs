@@ -1,4 +1,4 @@
-//! Lists for people: newest first, filtered, a bounded number of rows per page.
+//! Lists for people: newest first, filtered, with a bounded number of rows per page.
 
 use lockgate_core::job::{DeadLetter, Job, Reason};
 use lockgate_core::request::Json;
@@ -10,19 +10,19 @@ use crate::conn::Conn;
 use crate::error::StatementError;
 use crate::row::{self, bounded, get};
 
-/// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
+/// The most rows read for one page, so that a filter without matches does not read all of history at once.
 pub(super) const ROWS_MAX: usize = 10_000;
-/// Rows looked at by one statement, at least: filters leave some out.
+/// The fewest rows read by one statement, because filters leave some out.
 const LOOK_AT: usize = 200;
 
-/// A page while it is filled.
+/// A page while it is being filled.
 pub(super) struct ListPage<T> {
     items: Vec<T>,
     limit: usize,
     rows_left: usize,
-    /// The last number looked at: where the next page goes on.
+    /// The last sequence number read: the next page starts there.
     last: Option<i64>,
-    /// Nothing comes after it.
+    /// No rows follow.
     over: bool,
 }
 
@@ -39,22 +39,22 @@ impl<T> ListPage<T> {
         !self.is_full() && !self.over
     }
 
-    /// The number that the next rows come before.
+    /// The next rows come before this sequence number.
     pub(super) fn before(&self, cursor: Option<Cursor>) -> i64 {
         self.last.or_else(|| cursor.map(|cursor| cursor.0)).unwrap_or(i64::MAX)
     }
 
-    /// How many rows to ask for next.
+    /// How many rows the next statement reads.
     pub(super) fn next_look(&self) -> usize {
         self.limit.max(LOOK_AT).min(self.rows_left)
     }
 
-    /// How many rows to ask for next, if every row is wanted.
+    /// How many rows the next statement reads if every row is wanted.
     pub(super) fn wanted(&self) -> usize {
         (self.limit - self.items.len()).min(self.rows_left)
     }
 
-    /// Takes from the rows what fits and can be read. `wanted` turns a row into an item, if the filters let it through.
+    /// Takes rows that fit on the page and can be decoded. `wanted` turns a row into an item if it passes the filters.
     pub(super) fn take(
         &mut self,
         unreadable: &Unreadable,
@@ -93,7 +93,7 @@ pub(crate) async fn list(
     let mut page = ListPage::new(query.limit);
     while page.wants_more() {
         let before = page.before(query.cursor);
-        // A table that cannot have the state is asked for rows before the first.
+        // The table that cannot contain the wanted state is read before its first row, which yields nothing.
         let start = |terminal| if wants(terminal) { before } else { i64::MIN };
         let asked = page.next_look();
         let rows = match query.parent.as_ref().map(|parent| parent.as_str()) {
@@ -113,7 +113,7 @@ pub(crate) async fn list(
     Ok(page.done())
 }
 
-/// Labels lie in the request, which is looked at last.
+/// Cheap columns are checked first; labels are in the request, which is decoded last.
 fn wanted(query: &JobQuery, row: &Row) -> Result<Option<Job>, StatementError> {
     if get::<Option<&str>>(row, 5)?.is_none() {
         return Ok(None);

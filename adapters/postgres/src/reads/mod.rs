@@ -1,4 +1,4 @@
-//! Queries. Each page is one statement: it sees one state of the database, with everything committed before it was asked for.
+//! Queries. Each page is one statement, so it sees one state of the database, with everything committed before the call.
 
 mod credentials;
 mod jobs;

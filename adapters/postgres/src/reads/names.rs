@@ -1,4 +1,4 @@
-//! Who has an id or a key, asked by those who only look.
+//! Finds the owners of ids and keys, for callers that only read.
 
 use std::sync::Arc;
 

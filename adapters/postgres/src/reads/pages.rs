@@ -1,4 +1,4 @@
-//! The first rows that can be read: reading goes on behind those that cannot, so that these do not take the place of others.
+//! Pages of decodable rows: reading continues behind undecodable ones, so that these do not take the place of others.
 
 use tokio_postgres::Row;
 
@@ -20,12 +20,12 @@ impl<T> PageSequence<T> {
         self.limit.saturating_sub(self.found.len())
     }
 
-    /// How many rows to ask for, if more are wanted and there may be more.
+    /// How many rows to read next, if more are wanted and there may be more.
     pub(super) fn wanted(&self) -> Option<i64> {
         (!self.ended && self.missing() > 0).then(|| bounded(self.missing()))
     }
 
-    /// Takes what came of that. `read` says what is in a row, if it can be read.
+    /// Takes the rows. `read` decodes a row, or returns None if it cannot.
     pub(super) fn take(
         &mut self,
         rows: &[Row],

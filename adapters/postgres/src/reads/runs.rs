@@ -1,4 +1,4 @@
-//! DAGs, runs, and what runs have not heard yet.
+//! Reads DAGs, runs, and messages that runs have not taken yet.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub(crate) fn dag_row(row: &Row) -> Result<DagRow, StatementError> {
     })
 }
 
-/// Nodes that changed after a version.
+/// Runs with the nodes that changed after a version.
 pub(crate) async fn load_runs(conn: &mut Conn, ids: &[RunId], version: i64) -> Result<Vec<Option<Run>>, StatementError> {
     let names: Vec<&str> = ids.iter().map(RunId::as_str).collect();
     let rows = conn.rows(include_str!("../../queries/load_runs.sql"), &[&names, &version]).await?;
@@ -76,7 +76,7 @@ pub(crate) async fn load_runs(conn: &mut Conn, ids: &[RunId], version: i64) -> R
     Ok(ids.iter().map(run).collect())
 }
 
-/// The text in one column; version, state and time to wake from another on.
+/// The head in column `body`; its version, state and wake time are in the columns from `version` on.
 fn head(row: &Row, body: usize, version: usize) -> Result<RunHead, StatementError> {
     let mut head: RunHead = serde_json::from_str(get(row, body)?)?;
     head.version = get(row, version)?;
@@ -124,7 +124,7 @@ pub(crate) async fn news(
     Ok(pages.done())
 }
 
-/// Of a job, if there is one in the row.
+/// The message of a row: about a job if the row has one, otherwise about a sub-run.
 fn told(row: &Row) -> Result<RunNews, StatementError> {
     if get::<Option<i64>>(row, 0)?.is_none() {
         return Ok(RunNews::Run(Box::new(head(row, 9, 10)?)));
@@ -134,7 +134,7 @@ fn told(row: &Row) -> Result<RunNews, StatementError> {
     Ok(RunNews::Job { job, result })
 }
 
-/// What came of the same work before, in the order asked.
+/// Stored results for memo keys, in the order of the keys.
 pub(crate) async fn memos(
     conn: &mut Conn,
     unreadable: &Unreadable,

@@ -1,4 +1,4 @@
-//! Schedules and their slots.
+//! Reads schedules and their slots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

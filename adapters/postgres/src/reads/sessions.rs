@@ -1,4 +1,4 @@
-//! Sessions, the outbox and the counts.
+//! Reads sessions, the outbox and the counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) async fn closed_holding(conn: &mut Conn, unreadable: &Unreadable) -> 
     sessions(unreadable, &conn.rows(include_str!("../../queries/closed_holding.sql"), &[]).await?)
 }
 
-/// In the order of their names, which is ours and not the database's.
+/// Sorted by name in Rust, because the database's collation may order names differently.
 fn sessions(unreadable: &Unreadable, rows: &[Row]) -> Result<Vec<SessionRow>, StatementError> {
     let mut sessions = Vec::with_capacity(rows.len());
     for row in rows {
@@ -55,7 +55,7 @@ fn session(row: &Row) -> Result<SessionRow, StatementError> {
     })
 }
 
-/// Absent: the server's clock counts.
+/// If `now` is absent, the server's clock counts.
 pub(crate) async fn leases(conn: &mut Conn, now: Option<i64>) -> Result<Vec<LeaseRow>, StatementError> {
     let lease = |row: &Row| {
         let holder: Option<&str> = get(row, 1)?;
@@ -104,7 +104,7 @@ pub(crate) async fn backlog(conn: &mut Conn, now: Now, limit: usize) -> Result<O
     Ok(OutboxBacklog { rows: rows.unsigned_abs(), oldest })
 }
 
-/// What pins the xmin horizon, if something does.
+/// What pins the xmin horizon, if anything does.
 pub(crate) async fn pinned(conn: &mut Conn) -> Result<Option<Pinned>, StatementError> {
     let rows = conn.rows(include_str!("../../queries/horizon_postgres.sql"), &[]).await?;
     rows.first().map(pinned_by).transpose()

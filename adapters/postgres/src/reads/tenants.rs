@@ -1,4 +1,4 @@
-//! What tenants take, and what of them may be erased.
+//! Reads the usage of tenants, and which of their jobs may be erased.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn named(row: &Row) -> Result<(TenantId, Usage), StatementError> {
     Ok((TenantId::new(text(row, 0)?), usage))
 }
 
-/// What a tenant takes, and whether any job or run of it is there.
+/// The tenant's usage, and whether any job or run of it exists.
 pub(crate) async fn remains(conn: &mut Conn, tenant: &TenantId) -> Result<(Usage, bool), StatementError> {
     let usage = usage(conn, std::slice::from_ref(tenant)).await?.pop().unwrap_or_default();
     let over = "SELECT 1 FROM runs WHERE tenant = $1 AND state >= 4 ORDER BY run_no LIMIT 1";
@@ -41,11 +41,11 @@ pub(crate) async fn remains(conn: &mut Conn, tenant: &TenantId) -> Result<(Usage
     Ok((usage, has_runs || usage != Usage::default()))
 }
 
-/// Ended jobs looked at by one statement: it must answer in time.
+/// Ended jobs read by one statement, which must answer within the deadline.
 const LOOKED_AT: i64 = 5_000;
 
-/// A stretch of the ended jobs after a number: those of a tenant that nothing keeps, and where to go on. None when no job comes
-/// after that number.
+/// A range of ended jobs after a sequence number: those of the tenant that may be erased, and where to continue. None if no
+/// job follows.
 pub(crate) async fn erasable(
     conn: &mut Conn,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! The part of the port that is about who may come in.
+//! Implements the Store's calls on credentials.
 
 use async_trait::async_trait;
 use lockgate_core::access::{Credential, CredentialId};

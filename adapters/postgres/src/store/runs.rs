@@ -1,4 +1,4 @@
-//! The part of the port that is about runs.
+//! Implements the Store's calls on runs.
 
 use std::time::Duration;
 

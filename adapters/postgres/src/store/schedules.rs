@@ -1,4 +1,4 @@
-//! The part of the port that is about schedules.
+//! Implements the Store's calls on schedules.
 
 use std::sync::Arc;
 

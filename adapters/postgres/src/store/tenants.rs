@@ -1,4 +1,4 @@
-//! The part of the port that is about tenants.
+//! Implements the Store's calls on tenants.
 
 use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
@@ -20,9 +20,8 @@ impl TenantStore for PostgresStore {
         ask!(self, Reads, conn => reads::tenants(conn, after, limit))
     }
 
-    /// Each batch is a transaction, and so is the last step, which stops all writers for as long as it takes. What was deleted
-    /// lies in the files as dead rows until the server's vacuum has reused their room, in its write-ahead log until that is
-    /// recycled, and in backups.
+    /// Each batch is a transaction, and so is the last step, which blocks all writers while it runs. Deleted data remains in
+    /// dead rows until vacuum has reused their space, in the write-ahead log until it is recycled, and in backups.
     async fn erase(&self, tenant: &TenantId, limit: usize, audit: &AuditEntry) -> Result<Erased, StoreError> {
         let limit = limit.max(1);
         let jobs = self.erase_jobs(tenant, limit).await?;
@@ -46,7 +45,7 @@ impl PostgresStore {
         Ok(gone)
     }
 
-    /// Whole runs, until they and their nodes are `limit` rows or more.
+    /// Deletes whole runs until they and their nodes are `limit` rows or more.
     async fn erase_runs(&self, tenant: &TenantId, limit: usize) -> Result<u64, StoreError> {
         let (mut gone, mut rows) = (0, 0);
         while rows < limit {
@@ -61,7 +60,7 @@ impl PostgresStore {
         Ok(gone)
     }
 
-    /// Ended jobs of a tenant. The tally says when there is no need to look.
+    /// Ended jobs of the tenant. The tenant's tally shows whether there can be any, which avoids the search.
     async fn search(&self, tenant: &TenantId, limit: usize) -> Result<Vec<JobId>, StoreError> {
         let ended = self.usage(std::slice::from_ref(tenant)).await?.first().map_or(0, |usage| usage.ended);
         let wanted = limit.min(usize::try_from(ended).unwrap_or(usize::MAX));

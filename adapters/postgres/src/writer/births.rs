@@ -1,4 +1,4 @@
-//! Statements that bring new jobs in.
+//! Statements that insert new jobs.
 
 use lockgate_ports::store::KEY_LIFE;
 use lockgate_sql::codes::state_code;
@@ -6,7 +6,7 @@ use lockgate_sql::codes::state_code;
 use super::plan::Item;
 use crate::conn::{SqlCall, SqlParam};
 
-/// Ids that were made here: nothing to look up.
+/// Ids made by this program are unique, so none is looked up.
 pub(super) const BIRTH: &str = concat!(
     include_str!("../../queries/proof.sql"),
     include_str!("../../queries/birth.sql"),
@@ -39,7 +39,7 @@ where
     Box::new(items.iter().map(of).collect::<Vec<V>>())
 }
 
-/// What every new live job has, whichever statement numbers it.
+/// The columns of every new live job, whichever statement numbers it.
 fn hot_columns<'a>(items: &[&Item<'a>]) -> Vec<SqlParam<'a>> {
     vec![
         column(items, |i| i.sheet.id().as_str()),
@@ -70,7 +70,8 @@ pub(super) fn register<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -
     SqlCall { sql: REGISTER, params }
 }
 
-/// A chosen id that looks like one made here may name a job whose id has no row: wait until that job has stopped moving.
+/// A chosen id that looks like one made by this program may name an existing job, and such a job has no row in `job_ids`.
+/// Locking its live row waits for a concurrent transaction that moves it to history.
 pub(super) fn lock_twins<'a>(ids: Vec<&'a str>) -> SqlCall<'a> {
     SqlCall { sql: LOCK_TWINS, params: vec![Box::new(ids)] }
 }
@@ -111,7 +112,7 @@ pub(super) fn enter_done<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>],
     SqlCall { sql: ENTER_DONE, params }
 }
 
-/// Takes back what refused births had taken; it was never visible.
+/// Removes the id and key rows of refused births; no other transaction ever saw them.
 pub(super) fn forget<'a>(ids: &[&'a str], keys: &[(&'a str, &'a str)]) -> Vec<SqlCall<'a>> {
     let mut calls = Vec::new();
     if !ids.is_empty() {

@@ -1,4 +1,4 @@
-//! A writing task: takes groups, runs their transactions, and tells every caller what came of it.
+//! A writing task: takes groups of calls, runs their transactions, and answers every caller.
 
 use std::sync::Arc;
 
@@ -18,27 +18,27 @@ use crate::pool::Connector;
 use crate::retry::{TRIES_MAX, repeat_after};
 use crate::row::get;
 
-/// Rows of `totals`.
+/// The number of rows in `totals`.
 pub(crate) const SHARDS: i64 = 64;
 
 pub(super) struct CommitGroup {
     connector: Arc<Connector>,
     conn: Option<Conn>,
-    /// Its row of `totals`, given by the server so that writers seldom share one.
+    /// The task's row of `totals`, assigned by the server so that two tasks seldom share one.
     shard: Option<i64>,
-    /// The row's guard; unknown at first, and after another writer raised it.
+    /// The guard of that row; None at first, and after another process raised it.
     guard: Option<i64>,
 }
 
-/// Why a transaction did not happen, or is not known to.
+/// Why a transaction failed, or has an unknown outcome.
 enum TxFailure {
-    /// Rolled back before COMMIT.
+    /// Rolled back before COMMIT was sent.
     Fault(StatementError),
-    /// The answer is settled.
+    /// The answer for every caller is known already.
     Known(StoreError),
 }
 
-/// What every caller of a group is told, in their order.
+/// The answers for every caller of a group, in order.
 struct GroupAnswers {
     jobs: Vec<Result<ChangeResults, StoreError>>,
     runs: Vec<Vec<StepResult>>,
@@ -55,8 +55,8 @@ impl CommitGroup {
         }
     }
 
-    /// One transaction for all. If one call's own fault rolled it back, each gets a transaction of its own, so that nobody
-    /// fails because of a neighbour.
+    /// Runs one transaction for the whole group. If the fault of one call rolled it back, each call gets a transaction of
+    /// its own, so that none fails because of another.
     async fn settle(&mut self, group: Vec<WaitingCall>) {
         let group = self.still_wanted(group);
         let Some(oldest) = group.iter().map(|task| task.since).min() else { return };
@@ -74,7 +74,8 @@ impl CommitGroup {
         }
     }
 
-    /// Calls that have waited too long to be answered in time are refused: nothing of them was written.
+    /// Refuses calls that have waited too long to be answered in time. Nothing of them was written, so the refusal is
+    /// certain.
     fn still_wanted(&self, group: Vec<WaitingCall>) -> Vec<WaitingCall> {
         let patience = self.connector.options.deadline / 2;
         let (fresh, late): (Vec<WaitingCall>, Vec<WaitingCall>) =
@@ -178,7 +179,7 @@ impl CommitGroup {
         Ok((conn, TotalsShard { shard, guard }))
     }
 
-    /// Keeps the connection if it is good for more.
+    /// Keeps the connection if it is usable for further transactions.
     async fn give_up(&mut self, mut conn: Conn, fault: &StatementError, deadline: Instant) {
         if fault.leaves_the_connection() && matches!(timeout_at(deadline, conn.say("ROLLBACK")).await, Ok(Ok(()))) {
             conn.busy = false;
@@ -186,8 +187,8 @@ impl CommitGroup {
         }
     }
 
-    /// Answers by call. Who is in the way of a refused birth is read now; a call for which that fails does not learn what
-    /// came of it.
+    /// The answers by call. The owners of taken ids and keys are read now; a call for which that fails gets an unknown
+    /// outcome.
     async fn results(
         &self,
         plan: &WritePlan<'_>,
@@ -236,7 +237,7 @@ impl CommitGroup {
     }
 }
 
-/// Steps by call.
+/// The outcomes of steps, grouped by call.
 fn by_call(plan: &RunPlan<'_>, stepped: Vec<StepResult>) -> Vec<Vec<StepResult>> {
     let mut calls: Vec<Vec<StepResult>> = Vec::new();
     for (step, stepped) in plan.steps.iter().zip(stepped) {
@@ -253,7 +254,7 @@ fn answer(group: Vec<WaitingCall>, answers: Result<GroupAnswers, TxFailure>) {
         Ok(GroupAnswers { jobs, runs }) => {
             let (mut jobs, mut runs) = (jobs.into_iter(), runs.into_iter());
             for task in group {
-                // A caller that went away does not want its answer.
+                // The send fails if the caller has gone, which is not an error.
                 match task.work {
                     GroupedWork::Jobs(asked) => drop(asked.reply.send(jobs.next().unwrap_or_else(|| Err(unanswered())))),
                     GroupedWork::Runs(asked) => drop(asked.reply.send(runs.next().ok_or_else(unanswered))),
@@ -263,7 +264,7 @@ fn answer(group: Vec<WaitingCall>, answers: Result<GroupAnswers, TxFailure>) {
         }
         Err(TxFailure::Fault(fault)) => {
             match fault.is_refused() {
-                // The caller names the row in its log line, once.
+                // The caller logs this row once, with its name.
                 true => tracing::debug!(error = %fault, "a row was refused"),
                 false => tracing::warn!(error = %fault, "a write failed and was rolled back"),
             }
@@ -276,7 +277,7 @@ fn answer(group: Vec<WaitingCall>, answers: Result<GroupAnswers, TxFailure>) {
     }
 }
 
-/// Committed, and nobody knows what was said about it.
+/// The transaction was committed, and the answer for this call is missing.
 fn unanswered() -> StoreError {
     StoreError::UnknownOutcome("a call was not answered".to_owned())
 }

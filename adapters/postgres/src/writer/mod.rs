@@ -1,4 +1,4 @@
-//! The writing tasks: group commit.
+//! The writing tasks, which implement group commit.
 
 mod births;
 mod group;
@@ -31,14 +31,15 @@ use crate::encoded_run_step::{self, EncodedRunStep};
 use crate::pool::Connector;
 use steps::StepResult;
 
-/// Weight of one transaction. Bounds how long the first caller of a group waits for the last one's statements.
+/// The most weight of one transaction. Bounds how long the first caller of a group waits for the last one's statements.
 const GROUP_WEIGHT_MAX: usize = 4_096;
-/// Weight of everything that waits. More is refused: the server is behind, and a longer queue would only be later.
+/// The most weight that may wait. Beyond it calls are refused: the server is behind, and a longer queue would only delay the
+/// refusal.
 const QUEUE_WEIGHT_MAX: usize = 65_536;
 
 pub(super) type ChangeResults = Vec<Result<JobSeq, ChangeError>>;
 
-/// One call, waiting for its transaction.
+/// A call that waits for its transaction.
 struct WaitingCall {
     work: GroupedWork,
     weight: usize,
@@ -53,7 +54,7 @@ enum GroupedWork {
 
 struct CallPart<S, A> {
     sheets: Arc<Vec<S>>,
-    /// Which of them.
+    /// The part of the call's items that this transaction writes.
     part: Range<usize>,
     reply: oneshot::Sender<Result<A, StoreError>>,
 }
@@ -80,7 +81,7 @@ impl WaitingCall {
     }
 
     fn fail(self, error: &StoreError) {
-        // A caller that went away does not want its answer.
+        // The send fails if the caller has gone, which is not an error.
         match self.work {
             GroupedWork::Jobs(asked) => drop(asked.reply.send(Err(error.clone()))),
             GroupedWork::Runs(asked) => drop(asked.reply.send(Err(error.clone()))),
@@ -95,7 +96,7 @@ struct WriteQueue {
     closed: AtomicBool,
 }
 
-/// The door to the writing tasks. When it is dropped they write what was accepted, and end.
+/// A handle to the writing tasks. When it is dropped they write all accepted calls, and end.
 pub(crate) struct WriterHandle {
     queue: Arc<WriteQueue>,
     connector: Arc<Connector>,
@@ -113,7 +114,7 @@ impl WriterHandle {
     }
 
     pub(crate) async fn commit(&self, sheets: Vec<EncodedChange>) -> Result<ChangeResults, StoreError> {
-        // Kept here too, so that the writing task does not have to free it.
+        // The caller keeps a reference, so that it and not the writing task frees the memory.
         let sheets = Arc::new(sheets);
         let commit = |part: Range<usize>| {
             let weight = sheets[part.clone()].iter().map(EncodedChange::weight).sum();
@@ -123,7 +124,7 @@ impl WriterHandle {
     }
 
     pub(crate) async fn advance(&self, sheets: Vec<EncodedRunStep>) -> Result<Vec<StepResult>, StoreError> {
-        // Kept here too, so that the writing task does not have to free it.
+        // The caller keeps a reference, so that it and not the writing task frees the memory.
         let sheets = Arc::new(sheets);
         let advance = |part: Range<usize>| {
             let weight = sheets[part.clone()].iter().map(encoded_run_step::weight).sum();
@@ -148,7 +149,7 @@ impl WriterHandle {
         let (reply, answer) = oneshot::channel();
         let work = work(CallPart { sheets, part, reply });
         self.queue.push(WaitingCall { work, weight, since, _room: room });
-        // The task died with the work in its hands: how far it came is unknown.
+        // The task died while it held the work, so the outcome is unknown.
         answer.await.unwrap_or_else(|_| Err(StoreError::UnknownOutcome("a writing task has died".to_owned())))
     }
 }
@@ -166,7 +167,7 @@ impl WriteQueue {
         self.bell.notify_one();
     }
 
-    /// What has arrived, up to the weight of one transaction. None when nothing will come any more.
+    /// The calls that have arrived, up to the weight of one transaction. None once the queue is closed.
     async fn next(&self) -> Option<Vec<WaitingCall>> {
         loop {
             let group = self.take();
@@ -174,7 +175,7 @@ impl WriteQueue {
                 return Some(group);
             }
             if self.closed.load(Ordering::Acquire) {
-                // The next one who waits must hear it too.
+                // `notify_one` wakes a single task, so the next waiting task must be woken too.
                 self.bell.notify_one();
                 return None;
             }

@@ -1,6 +1,6 @@
-//! Statements that move jobs: on, to history, within history, and back.
+//! Statements that move jobs: between live states, to history, within history, and back to live.
 //!
-//! Each move names the version it replaces; a move that touches no row was overtaken.
+//! Each statement names the version that it replaces; a move that updates no row was overtaken by another change.
 
 use super::plan::Item;
 use crate::conn::{SqlCall, SqlParam};
@@ -39,7 +39,7 @@ where
     Box::new(items.iter().map(|item| of(item)).collect::<Vec<V>>())
 }
 
-/// Which row, and what state it comes to.
+/// Adds the columns that identify the row, and its next state.
 fn named<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> Vec<SqlParam<'a>> {
     params.push(column(items, |i| i.proof));
     params.push(column(items, |i| i.sheet.id().as_str()));
@@ -48,7 +48,7 @@ fn named<'a>(mut params: Vec<SqlParam<'a>>, items: &[&Item<'a>]) -> Vec<SqlParam
     params
 }
 
-/// When a live job is looked at next.
+/// Adds the columns by which queues find a live job.
 fn waiting<'a>(params: &mut Vec<SqlParam<'a>>, items: &[&Item<'a>]) {
     params.push(column(items, |i| i.sheet.lane));
     params.push(column(items, |i| i.sheet.job().life.due_at.as_millis()));

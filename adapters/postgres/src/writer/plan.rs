@@ -1,4 +1,4 @@
-//! A group of calls as items, and the waves they are written in.
+//! A group of calls as items, and the waves in which they are written.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::proofs::Proofs;
 use crate::encoded_change::EncodedChange;
 
 pub(super) struct Item<'a> {
-    /// Which call it belongs to.
+    /// The call that the item belongs to.
     pub(super) call: usize,
     pub(super) sheet: &'a EncodedChange,
     pub(super) proof: i64,
@@ -14,8 +14,8 @@ pub(super) struct Item<'a> {
 
 pub(super) struct WritePlan<'a> {
     pub(super) items: Vec<Item<'a>>,
-    /// Places of items. Within a wave no job and no key comes twice, so a wave can be written by statements over all of it;
-    /// an item comes after everything in the group that it may build on.
+    /// Positions of items. A wave contains no job and no key twice, so statements over the whole wave can write it. An item
+    /// comes in a later wave than everything in the group that it may depend on.
     pub(super) waves: Vec<Vec<usize>>,
     pub(super) proofs: Proofs<'a>,
 }
@@ -27,9 +27,10 @@ enum WaveKey<'a> {
     Key(&'a str, &'a str),
 }
 
-/// A refused key is answered with the state of the job it names, which another change of the same call may have moved: such
-/// births and such changes keep their order. A call mostly has one kind of them only. And births are numbered wave by wave, so
-/// those of one call go forward only: one that waits for a name holds back those after it.
+/// Extra order within a call. A refused key is answered with the state of the job that it names, which another change of the
+/// same call may have moved: so births with keys and such changes keep their order. Most calls contain only one of the two
+/// kinds. Births are numbered wave by wave, so the births of a call never go back to an earlier wave: one that waits for a
+/// key holds back those after it.
 #[derive(Default)]
 struct WaveOrder {
     births_from: usize,
@@ -57,7 +58,7 @@ impl WaveOrder {
 impl<'a> WritePlan<'a> {
     pub(super) fn of(calls: impl Iterator<Item = &'a [EncodedChange]>) -> Self {
         let mut plan = Self { items: Vec::new(), waves: Vec::new(), proofs: Proofs::default() };
-        // The first wave that is free of a claim. Looked up, never walked through.
+        // The first wave without the key. Looked up and never iterated, so the order of the map does not matter.
         let mut free: HashMap<WaveKey<'a>, usize> = HashMap::new();
         for (call, sheets) in calls.enumerate() {
             let mut order = WaveOrder::default();

@@ -1,14 +1,14 @@
-//! Evidence as columns, each piece once.
+//! Evidence as columns, each distinct piece once.
 
 use lockgate_core::job::Evidence;
 use lockgate_sql::codes;
 
 use crate::conn::SqlParam;
 
-/// How many of the latest pieces a new one is compared with. Changes of one call mostly name the same.
+/// How many of the latest pieces a new one is compared with. Changes of one call mostly share their evidence.
 const COMPARED: usize = 8;
 
-/// What must hold, numbered from 1 as arrays of the server are.
+/// The evidence to check, numbered from 1 like arrays of the server.
 #[derive(Default)]
 pub(super) struct Proofs<'a> {
     pieces: Vec<&'a Evidence>,
@@ -24,7 +24,7 @@ impl<'a> Proofs<'a> {
         i64::try_from(place).unwrap_or(i64::MAX - 1) + 1
     }
 
-    /// Sessions named, each once, in the order they are locked.
+    /// The sessions named, each once and sorted: all transactions lock them in this order.
     pub(super) fn sessions(&self) -> Vec<&'a str> {
         let mut sessions: Vec<&str> = self.pieces.iter().filter_map(|piece| session(piece).map(|(name, _)| name)).collect();
         sessions.sort_unstable();
@@ -32,7 +32,7 @@ impl<'a> Proofs<'a> {
         sessions
     }
 
-    /// Jobs whose version is evidence, each once, in the order they are locked.
+    /// The jobs whose version is evidence, each once and sorted: all transactions lock them in this order.
     pub(super) fn parents(&self) -> Vec<&'a str> {
         let mut parents: Vec<&str> = self.pieces.iter().filter_map(|piece| parent(piece).map(|(id, _)| id)).collect();
         parents.sort_unstable();
@@ -71,7 +71,7 @@ impl<'a> Proofs<'a> {
     }
 }
 
-/// The numbers that proof.sql knows.
+/// The kinds' numbers, which `proof.sql` repeats.
 fn kind(evidence: &Evidence) -> i64 {
     match evidence {
         Evidence::Version => 0,

@@ -23,7 +23,7 @@ where
     Box::new(steps.iter().map(|step| of(step)).collect::<Vec<V>>())
 }
 
-/// Heads are locked in one order by everybody.
+/// All transactions lock heads in one order, so that they cannot deadlock.
 pub(super) fn lock<'a>(steps: &[&PlannedStep<'a>]) -> SqlCall<'a> {
     SqlCall { sql: include_str!("../../queries/lock_runs.sql"), params: vec![column(steps, |step| step.sheet.id())] }
 }
@@ -69,12 +69,12 @@ pub(super) fn taken<'a>(ids: Vec<&'a str>) -> SqlCall<'a> {
     SqlCall { sql: include_str!("../../queries/taken_ids.sql"), params: vec![Box::new(ids)] }
 }
 
-/// In the order of the births, whatever becomes of them.
+/// Sequence numbers for all births of the steps, even if some are refused.
 pub(super) fn numbers<'a>(count: usize) -> SqlCall<'a> {
     SqlCall { sql: NUMBERS, params: vec![Box::new(bounded(count))] }
 }
 
-/// An activation of another one waits until this transaction is over.
+/// Locks the policy in force: an activation waits until this transaction is over.
 pub(super) fn policy<'a>() -> SqlCall<'a> {
     SqlCall { sql: POLICY, params: Vec::new() }
 }
@@ -94,7 +94,7 @@ pub(super) fn write_nodes<'a>(steps: &[&PlannedStep<'a>]) -> Option<SqlCall<'a>>
     nodes().next().is_some().then_some(SqlCall { sql, params })
 }
 
-/// Only what is the run's own to hear.
+/// Deletes the messages that the steps have taken, if they belong to the step's own run.
 pub(super) fn forget_heard<'a>(steps: &[&PlannedStep<'a>]) -> Option<SqlCall<'a>> {
     let heard = || steps.iter().flat_map(|step| step.sheet.heard.iter().map(move |no| (*no, step.sheet.id())));
     let (numbers, runs): (Vec<i64>, Vec<&'a str>) = heard().unzip();
@@ -113,7 +113,7 @@ pub(super) fn tally<'a>(shard: i64, runs: &BTreeMap<&'a str, i64>) -> Option<Sql
     (!runs.is_empty()).then_some(SqlCall { sql, params })
 }
 
-/// Takes back what refused starts had taken; it was never visible.
+/// Removes the heads and keys of refused starts; no other transaction ever saw them.
 pub(super) fn forget<'a>(begun: Vec<&'a str>, keys: &[(&'a str, &'a str)]) -> Vec<SqlCall<'a>> {
     let mut calls = Vec::new();
     if !begun.is_empty() {

@@ -1,4 +1,4 @@
-//! Steps of runs in a group of calls, and the waves they are written in.
+//! The steps of runs in a group of calls, and the waves in which they are written.
 
 use std::collections::HashMap;
 
@@ -6,19 +6,19 @@ use super::plan::Item;
 use crate::encoded_run_step::EncodedRunStep;
 
 pub(super) struct PlannedStep<'a> {
-    /// Which of the calls that take steps it belongs to.
+    /// The call that the step belongs to.
     pub(super) call: usize,
     pub(super) sheet: &'a EncodedRunStep,
-    /// The births of its jobs. What they need, a free id and the policy in force, is asked for with the heads; nothing else is
-    /// proven.
+    /// The births of its jobs. They need free ids and the policy in force, which are checked together with the heads; they
+    /// have no other evidence.
     pub(super) births: Vec<Item<'a>>,
 }
 
-/// Steps of one wave share no run, no key and no job, so a wave can be written by statements over all of it.
+/// Steps of one wave share no run, no key and no job, so statements over the whole wave can write it.
 #[derive(Default)]
 pub(super) struct RunPlan<'a> {
     pub(super) steps: Vec<PlannedStep<'a>>,
-    /// Places of steps.
+    /// Positions of steps.
     pub(super) waves: Vec<Vec<usize>>,
 }
 
@@ -38,10 +38,10 @@ fn claims(sheet: &EncodedRunStep) -> impl Iterator<Item = RunWaveKey<'_>> {
 impl<'a> RunPlan<'a> {
     pub(super) fn of(calls: impl Iterator<Item = &'a [EncodedRunStep]>) -> Self {
         let mut plan = Self::default();
-        // The first wave that is free of a claim. Looked up, never walked through.
+        // The first wave without the key. Looked up and never iterated, so the order of the map does not matter.
         let mut free: HashMap<RunWaveKey<'a>, usize> = HashMap::new();
         for (call, sheets) in calls.enumerate() {
-            // Runs and jobs are numbered wave by wave, so the steps of one call go forward only.
+            // Runs and jobs are numbered wave by wave, so the steps of one call never go back to an earlier wave.
             let mut from = 0;
             for sheet in sheets {
                 let wave = claims(sheet).filter_map(|claim| free.get(&claim).copied()).fold(from, usize::max);

@@ -1,4 +1,4 @@
-//! What accepted changes write besides the jobs: letters, duties, audit rows, the outbox, and what runs are told.
+//! Rows that accepted changes write besides the jobs: dead letters, duties, audit rows, the outbox, and messages to runs.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use crate::encoded_change::EncodedChange;
 use crate::encoded_run_step::EncodedRunStep;
 use crate::error::StatementError;
 
-/// The effect of a whole group: what begins and ends within it leaves nothing.
+/// The net effect of a group: what begins and ends within it writes nothing.
 #[derive(Default)]
 pub(super) struct Sides<'a> {
     letters: BTreeMap<&'a str, DeadLetterChange<'a>>,
     changes: usize,
     duties: BTreeMap<(Duty, JobSeq), (&'a str, bool)>,
     audit: Vec<&'a AuditEntry>,
-    /// Job, sink, body.
+    /// Columns: job, sink, body.
     outbox: Vec<[&'a str; 3]>,
-    /// Job and run.
+    /// Columns: job and run.
     parts: Vec<[&'a str; 2]>,
     news: Vec<RunNotice<'a>>,
     children: Vec<(&'a ChildOf, JobSeq, &'a str)>,
-    /// By tenant and key; the last one of a group stands.
+    /// By tenant and key; the last one of a group wins.
     memos: BTreeMap<[&'a str; 2], (&'a str, JobSeq, u64)>,
 }
 
-/// what a run is told, of a job or of a run inside of it.
+/// a message to a run, about a job or about a sub-run.
 struct RunNotice<'a> {
     run: &'a str,
     job: Option<(&'a str, JobSeq)>,
@@ -39,12 +39,12 @@ struct RunNotice<'a> {
 #[derive(Default)]
 struct DeadLetterChange<'a> {
     dropped: bool,
-    /// With its place among the changes: the newest is listed first.
+    /// The dead letter, with its change's position in the group: lists show the newest first.
     kept: Option<(usize, &'a DeadLetter)>,
 }
 
 impl<'a> Sides<'a> {
-    /// Called in the order of the changes.
+    /// Must be called in the order of the changes.
     pub(super) fn add(&mut self, sheet: &'a EncodedChange, seq: JobSeq) {
         let id = sheet.id().as_str();
         self.changes += 1;
@@ -69,7 +69,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Of an accepted step, with numbers for its jobs.
+    /// Adds an accepted step, with the sequence numbers of its jobs.
     pub(super) fn add_step(&mut self, sheet: &'a EncodedRunStep, seqs: &[JobSeq]) {
         self.audit.extend(&sheet.audit);
         for (job, seq) in sheet.jobs.iter().zip(seqs) {

@@ -1,8 +1,8 @@
 //! steps of runs within a transaction.
 //!
-//! A first sending locks the heads and takes what a step needs: its key, its head if the run is new, numbers for its jobs.
-//! What it answers decides about each step as a whole; then the accepted ones are written, and what refused ones had taken
-//! is given back, together with COMMIT.
+//! A first round trip locks the heads and takes what each step needs: its key, its head if the run is new, and numbers for
+//! its jobs. Its answers decide each step as a whole. A second round trip writes the accepted steps and removes what refused
+//! ones had taken; it is sent together with COMMIT.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,19 +20,19 @@ use crate::conn::SqlCall;
 use crate::error::StatementError;
 use crate::row::{bytes, get};
 
-/// What became of a step: numbers for its jobs, or why it was refused.
+/// The outcome of a step: the sequence numbers of its jobs, or why it was refused.
 pub(super) type StepResult = Result<Vec<JobSeq>, RunRefusal>;
 
-/// What the first sending of a wave found.
+/// The answers of a wave's first round trip.
 struct RunHeads {
-    /// Versions of the heads there are, and whether they are over.
+    /// The versions of existing heads, and whether those runs are over.
     heads: BTreeMap<String, (i64, bool)>,
     /// Runs that got their key.
     keyed: BTreeSet<String>,
-    /// Runs that were begun.
+    /// Runs whose head was inserted.
     begun: BTreeSet<String>,
     taken: BTreeSet<String>,
-    /// The policy in force, if a step asks for one.
+    /// The policy in force, if some step needs it.
     policy: Option<String>,
     numbers: std::vec::IntoIter<i64>,
 }
@@ -59,7 +59,7 @@ impl<'a> Transaction<'_, 'a> {
         Ok(())
     }
 
-    /// A run that begins, ends or goes on again changes what its tenant has.
+    /// Counts a run that begins, ends or reopens for its tenant.
     fn count_runs(&mut self, found: &RunHeads, accepted: &[&PlannedStep<'a>]) {
         for sheet in accepted.iter().map(|step| step.sheet) {
             let was_live = found.heads.get(sheet.id()).is_some_and(|(_, over)| !over);
@@ -107,7 +107,7 @@ impl<'a> Transaction<'_, 'a> {
         Ok(rows.iter().map(owner).collect::<Result<_, StatementError>>()?)
     }
 
-    /// What a refused start had taken was never visible.
+    /// Removes what refused starts had taken; no other transaction ever saw it.
     fn give_back(&mut self, steps: &[&PlannedStep<'a>], found: &RunHeads, accepted: &[&PlannedStep<'a>]) {
         let kept: BTreeSet<&str> = accepted.iter().map(|step| step.sheet.id()).collect();
         let starts = steps.iter().map(|step| step.sheet).filter(|sheet| sheet.is_start() && !kept.contains(sheet.id()));
@@ -158,7 +158,7 @@ fn unkeyed<'a>(step: &PlannedStep<'a>, found: &RunHeads) -> Option<(&'a str, &'a
 fn refusal(step: &PlannedStep<'_>, found: &RunHeads, owners: &BTreeMap<(String, String), RunRefusal>) -> Option<RunRefusal> {
     let sheet = step.sheet;
     if let Some((tenant, key)) = unkeyed(step, found) {
-        // An owner that is gone is a conflict.
+        // The owner of the key was deleted meanwhile: answered as a conflict, so that the caller tries again.
         let owner = owners.get(&(tenant.to_owned(), key.to_owned()));
         return Some(owner.cloned().unwrap_or(RunRefusal::Conflict));
     }

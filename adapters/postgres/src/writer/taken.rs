@@ -1,4 +1,4 @@
-//! Who has an id or a key that a new job wanted.
+//! Finds the owner of an id or key that a new job wanted.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::encoded_change::EncodedChange;
 use crate::error::StatementError;
 use crate::row::{bytes, get};
 
-/// What was in the way.
+/// Which of the two was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InTheWay {
     Id,
     Key,
 }
 
-/// One answer for each refused birth, in their order. An owner that is gone is a conflict.
+/// One answer for each refused birth, in order. If the owner is gone, the answer is a conflict.
 pub(super) async fn owners(
     conn: &mut Conn,
     refused: &[(&EncodedChange, InTheWay)],

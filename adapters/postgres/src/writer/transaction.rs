@@ -1,8 +1,8 @@
 //! One transaction over a group of calls.
 //!
-//! Statements are sent together as far as none needs another's answer: a group of plain changes costs one round trip, from
-//! BEGIN to COMMIT. Each change proves itself in its statement, so a refused one leaves no trace and its neighbours need
-//! no savepoint.
+//! Statements are sent together unless one needs the answer of another: a group of plain changes costs one round trip from
+//! BEGIN to COMMIT. Each statement checks the evidence of its changes, so a refused change leaves no trace and needs no
+//! savepoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,29 +23,29 @@ use crate::error::StatementError;
 use crate::options::ConnectOptions;
 use crate::row::get;
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChangeOutcome {
     Moved(JobSeq),
     Refused(ChangeError),
-    /// Whose it is has yet to be read.
+    /// The id or key is taken; its owner has yet to be read.
     Taken(InTheWay),
 }
 
 const CONFLICT: ChangeOutcome = ChangeOutcome::Refused(ChangeError::Conflict);
 
-/// A writer's row of `totals`, as it was last seen.
+/// A writer's row of `totals`, as last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TotalsShard {
     pub(super) shard: i64,
     pub(super) guard: i64,
 }
 
-/// Where a transaction stopped.
+/// Where a transaction failed.
 pub(super) enum TxStop {
-    /// Nothing of it is there.
+    /// Before COMMIT was sent: nothing was written.
     Before(StatementError),
-    /// COMMIT was on its way.
+    /// After COMMIT was sent: the outcome may be unknown.
     Commit(StatementError),
 }
 
@@ -61,47 +61,48 @@ pub(super) struct Transaction<'t, 'a> {
     pub(super) place: TotalsShard,
     pub(super) plan: &'t WritePlan<'a>,
     pub(super) run_plan: &'t RunPlan<'a>,
-    /// Set when COMMIT is sent, for a caller that gives up waiting.
+    /// Set when COMMIT is sent, for a caller whose wait may be cut off by a timeout.
     pub(super) commit_sent: &'t mut bool,
     answers: Vec<Option<ChangeOutcome>>,
-    /// Calls and jobs with a refused change: what comes later may build on it.
+    /// Jobs with a refused change, by call: later changes of that call may depend on it.
     refused: BTreeSet<(usize, &'a str)>,
-    /// Calls and jobs born in them.
+    /// Jobs created by this transaction, by call.
     born: BTreeSet<(usize, &'a str)>,
-    /// Keys known to be taken, by which call that came out, and by whom: callers who want one key need not all ask.
+    /// Keys known to be taken: the call that found out, and the owner. Saves a read for each further caller that wants the
+    /// key.
     keys: BTreeMap<(&'a str, &'a str), (usize, Option<ChangeError>)>,
-    /// What became of each step.
+    /// The outcome of each step.
     pub(super) stepped: Vec<Option<StepResult>>,
-    /// By how much the runs of tenants that are not over change.
+    /// By how much each tenant's number of unfinished runs changes.
     pub(super) run_counts: BTreeMap<&'a str, i64>,
-    /// Statements that need no answer: they go with the next sending.
+    /// Statements whose answers are not needed: sent with the next round trip.
     pub(super) waiting: Vec<SqlCall<'a>>,
     begun: bool,
     pub(super) rows: u64,
 }
 
-/// What a transaction is about.
+/// The plans of a transaction.
 #[derive(Clone, Copy)]
 pub(super) struct Plans<'t, 'a> {
     pub(super) jobs: &'t WritePlan<'a>,
     pub(super) runs: &'t RunPlan<'a>,
 }
 
-/// What came of it: answers in the order of the items and steps, and rows written.
+/// The outcome: answers in the order of items and steps, and the number of rows written.
 pub(super) struct TxOutcome {
     pub(super) answers: Vec<ChangeOutcome>,
     pub(super) stepped: Vec<StepResult>,
     pub(super) rows: u64,
 }
 
-/// Names taken for births that were then refused.
+/// Ids and keys taken for births that were then refused.
 #[derive(Default)]
 struct NamesToFree<'a> {
     ids: Vec<&'a str>,
     keys: Vec<(&'a str, &'a str)>,
 }
 
-/// A statement, and how many rows it writes for each one it answers with.
+/// A statement, and how many rows it writes for each row that it returns.
 type CountedStatement<'a> = (SqlCall<'a>, u64);
 
 impl<'t, 'a> Transaction<'t, 'a> {
@@ -158,7 +159,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
             standing.iter().map(|place| (self.plan.items[*place].sheet.id().as_str(), *place)).collect();
         let items: Vec<&Item<'a>> = standing.iter().map(|place| &self.plan.items[*place]).collect();
         let (births, mut moves): (Vec<&Item<'a>>, Vec<&Item<'a>>) = items.into_iter().partition(|i| i.sheet.is_birth());
-        // Rows are locked in one order by everybody.
+        // All transactions lock rows in one order, so that they cannot deadlock.
         moves.sort_unstable_by_key(|item| item.sheet.id());
         let mut steps = Vec::new();
         if births.iter().all(|item| item.sheet.is_plain_birth()) {
@@ -173,7 +174,8 @@ impl<'t, 'a> Transaction<'t, 'a> {
         let answered = self.send(calls, closing).await?;
         for (rows, weight) in answered.iter().zip(weights) {
             let recorded = self.record(rows, weight, &places);
-            // What cannot be read of an answer to a COMMIT was committed nevertheless.
+            // If this answer came together with that of COMMIT, the changes are committed although the answer cannot be
+            // decoded.
             recorded.map_err(|fault| if closing { TxStop::Commit(fault) } else { TxStop::Before(fault) })?;
         }
         for place in &standing {
@@ -185,14 +187,15 @@ impl<'t, 'a> Transaction<'t, 'a> {
         Ok(())
     }
 
-    /// Within one call the owner is read anew: the call may have moved it.
+    /// The known outcome of an item whose key is taken. Within one call the owner is read again, because the call may have
+    /// changed it.
     fn known_key(&self, item: &Item<'a>) -> Option<ChangeOutcome> {
         let (call, owner) = self.keys.get(&item.sheet.key()?)?;
         let known = owner.clone().filter(|_| *call != item.call).map(ChangeOutcome::Refused);
         Some(known.unwrap_or(ChangeOutcome::Taken(InTheWay::Key)))
     }
 
-    /// Before a later wave can move them.
+    /// Reads the owners of taken names now, before a later wave can change them.
     async fn find_owners(&mut self, wave: &[usize]) -> Result<(), TxStop> {
         let taken = |place: &usize| match self.answers[*place] {
             Some(ChangeOutcome::Taken(way)) => Some((*place, (self.plan.items[*place].sheet, way))),
@@ -233,7 +236,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         standing
     }
 
-    /// Births whose id or key may be taken: both are taken first, or given back.
+    /// Births whose id or key may be taken. Both are inserted first; if one is taken, the other is removed again.
     async fn admit(
         &mut self,
         births: &[&Item<'a>],
@@ -321,7 +324,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         Ok(())
     }
 
-    /// What no statement moved was refused.
+    /// An item that no statement returned was refused.
     fn settle(&mut self, place: usize) {
         let item = &self.plan.items[place];
         let name = (item.call, item.sheet.id().as_str());
@@ -336,7 +339,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         }
     }
 
-    /// What the accepted changes write besides, and COMMIT.
+    /// Writes the other rows of accepted changes, and sends COMMIT.
     async fn finish(&mut self) -> Result<(), TxStop> {
         let mut sides = Sides::default();
         for (item, answer) in self.plan.items.iter().zip(&self.answers) {
@@ -360,7 +363,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
         self.plan.proofs.params(self.options.now(), self.place.shard)
     }
 
-    /// What evidence names and no other transaction may move until this transaction is over.
+    /// Locks for rows that evidence names: no other transaction may change them until this one is over.
     fn locks(&self) -> Vec<SqlCall<'a>> {
         let proofs = &self.plan.proofs;
         let locks = [
@@ -371,9 +374,9 @@ impl<'t, 'a> Transaction<'t, 'a> {
         named.map(|(sql, names)| SqlCall { sql, params: vec![Box::new(names)] }).collect()
     }
 
-    /// The first sending opens the transaction and takes its locks: the writer's own row, which every activation waits for,
-    /// then the sessions that evidence names, which cannot be closed or attached again meanwhile, and the jobs whose attempts
-    /// submit children.
+    /// The first round trip opens the transaction and takes its locks in this order: the writer's own `totals` row, which
+    /// every activation waits for; then the sessions that evidence names, which cannot be closed or attached again
+    /// meanwhile; and the jobs whose attempts submit children.
     pub(super) async fn send(&mut self, asked: Vec<SqlCall<'a>>, closing: bool) -> Result<Vec<Vec<Row>>, TxStop> {
         let mut calls = std::mem::take(&mut self.waiting);
         let mut unasked = calls.len();
@@ -386,7 +389,8 @@ impl<'t, 'a> Transaction<'t, 'a> {
         unasked += locks.len();
         calls.splice(0..0, locks);
         let TotalsShard { shard, guard } = self.place;
-        // A division by zero is the one way to end a transaction that is portable and needs no answer.
+        // If the guard was raised, the division by zero ends the transaction. It is the only portable way that needs no
+        // answer before the next statement.
         let begin = format!(
             "{}; SELECT 1 / (guard = {guard})::int FROM totals WHERE shard = {shard} FOR UPDATE",
             self.options.begin()
@@ -404,7 +408,7 @@ impl<'t, 'a> Transaction<'t, 'a> {
     }
 }
 
-/// Whose tally a change moved. An end and a new life write two rows of the job itself.
+/// The tenant whose tally the change affects. An end and a new life write two rows of the job itself.
 fn tallied_tenant(sheet: &EncodedChange, weight: u64) -> Option<&str> {
     let counts = weight == 2 || sheet.is_birth() || sheet.result().is_some();
     counts.then(|| sheet.job().request.tenant.as_str())

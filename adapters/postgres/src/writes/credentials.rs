@@ -1,4 +1,4 @@
-//! Who may come in: each change is one commit, with its audit row.
+//! Writes credentials: each change is one commit, with its audit row.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::error::StatementError;
 use crate::reads::{CREDENTIAL, credential_row};
 
 pub(crate) async fn add_credential(conn: &mut Conn, new: &Credential, audit: &AuditEntry) -> Result<bool, StatementError> {
-    // The end has a column of its own, and is nowhere else.
+    // The end is stored in a column of its own and not in the body, so that ending a credential needs no rewrite of it.
     let body = serde_json::to_string(&Credential { ends_at: None, ..new.clone() })?;
     let sql = include_str!("../../queries/add_credential.sql");
     let added = conn
@@ -34,8 +34,8 @@ pub(crate) async fn add_credential(conn: &mut Conn, new: &Credential, audit: &Au
     Ok(!added.is_empty())
 }
 
-/// C-1, C-3. Both rows are locked before the statement that looks at them: of two calls that end each other's evidence, the
-/// second sees what the first did.
+/// C-1, C-3. Both rows are locked before the statement reads them: of two calls that each end the credential which is the
+/// other's evidence, the second sees what the first did.
 pub(crate) async fn end_credential(
     conn: &mut Conn,
     begin: &str,
@@ -46,7 +46,7 @@ pub(crate) async fn end_credential(
 ) -> Result<Option<Credential>, StatementError> {
     let id = id.as_str();
     let (other, good_at) = (given.map(|given| given.id.as_str()), given.map(|given| given.at.as_millis()));
-    // In one order by every call, so that none waits for another that waits for it.
+    // Every call locks in one order, so that two calls cannot wait for each other.
     let locked: Vec<&str> = other.into_iter().chain([id]).collect::<BTreeSet<_>>().into_iter().collect();
     let end = SqlCall {
         sql: include_str!("../../queries/end_credential.sql"),

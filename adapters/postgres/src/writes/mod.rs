@@ -1,4 +1,4 @@
-//! Writes that are not changes of jobs: each one statement, or one short transaction.
+//! Writes other than changes of jobs: each is one statement or one short transaction.
 
 mod credentials;
 mod runs;
@@ -26,12 +26,12 @@ use tokio_postgres::Row;
 use crate::conn::{Conn, SqlCall};
 use crate::error::StatementError;
 
-/// A span as statements count it.
+/// A duration as statements take it.
 pub(crate) fn millis(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX / 4)
 }
 
-/// All or nothing, in one round trip.
+/// A transaction in one round trip.
 async fn transact(conn: &mut Conn, begin: &str, calls: &[SqlCall<'_>]) -> Result<Vec<Vec<Row>>, StatementError> {
     let (rows, committed) = conn.together(Some(begin), calls, Some("COMMIT")).await?.split()?;
     committed?;

@@ -1,4 +1,4 @@
-//! Definitions, and how long runs are kept.
+//! Writes DAG definitions, and deletes runs past their retention.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) async fn put_dag(conn: &mut Conn, now: Option<i64>, begin: &str, dag:
     row.map_or_else(|| Err(StatementError::Row("a definition was put and is not there".to_owned())), dag_row)
 }
 
-/// Runs that went, and how many rows they and their nodes were.
+/// Deletes ended runs. Returns how many, and how many rows they and their nodes were.
 pub(crate) async fn prune_runs(
     conn: &mut Conn,
     now: Option<i64>,
@@ -48,7 +48,7 @@ pub(crate) async fn prune_runs(
     runs_and_rows(&rows)
 }
 
-/// Runs of a tenant, likewise.
+/// Like [`prune_runs`], for all runs of a tenant.
 pub(crate) async fn erase_runs(conn: &mut Conn, tenant: &TenantId, limit: usize) -> Result<(u64, usize), StatementError> {
     let sql = concat!(include_str!("../../queries/runs_to_erase.sql"), include_str!("../../queries/forget_runs.sql"));
     runs_and_rows(&conn.rows(sql, &[&tenant.as_str(), &bounded(limit)]).await?)
@@ -59,7 +59,7 @@ fn runs_and_rows(rows: &[Row]) -> Result<(u64, usize), StatementError> {
     Ok((get::<i64>(row, 0)?.unsigned_abs(), usize::try_from(get::<i64>(row, 1)?).unwrap_or(usize::MAX)))
 }
 
-/// Forgets what is past its life and belongs to no run.
+/// Deletes expired keys and memos that belong to no run.
 pub(crate) async fn forget_of_runs(conn: &mut Conn, now: Option<i64>, keep: Duration) -> Result<(), StatementError> {
     conn.rows(include_str!("../../queries/forget_run_keys.sql"), &[&now]).await?;
     conn.rows(include_str!("../../queries/forget_memos.sql"), &[&now]).await?;

@@ -1,4 +1,4 @@
-//! Turns of schedules, and how long their slots are kept.
+//! Writes turns of schedules, and deletes slots past their retention.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::conn::{Conn, SqlCall};
 use crate::error::StatementError;
 use crate::row::{bounded, get};
 
-/// Two round trips, however many turns: what they are about is locked and read, then they are played, and what they come to
-/// is written with COMMIT. A concurrent change of one of the schedules waits for its row, even if the answer to
-/// COMMIT is lost; so a call of unknown outcome can be read back by version and needs no other fence.
+/// Two round trips, however many turns: the first locks and reads the schedules; then the turns are applied in memory; the
+/// second writes the outcome with COMMIT. A concurrent change of one of the schedules waits for its row lock, even if the
+/// answer to COMMIT is lost. So a call of unknown outcome can be read back by version and needs no other fence.
 pub(crate) async fn turn(
     conn: &mut Conn,
     begin: &str,
@@ -40,7 +40,8 @@ fn lock(sheets: &[EncodedScheduleTurn]) -> SqlCall<'_> {
     SqlCall { sql: include_str!("../../queries/lock_schedules.sql"), params }
 }
 
-/// A row that is not there cannot be locked: it is inserted, and taken back if no turn wants it after all.
+/// A row that does not exist cannot be locked, so it is inserted first, and deleted if no turn creates the schedule after
+/// all.
 fn begin_all<'a>(births: &BTreeMap<(&'a str, &'a str), &'a EncodedScheduleTurn>) -> SqlCall<'a> {
     let births: Vec<&EncodedScheduleTurn> = births.values().copied().collect();
     let params = vec![
@@ -52,7 +53,7 @@ fn begin_all<'a>(births: &BTreeMap<(&'a str, &'a str), &'a EncodedScheduleTurn>)
     SqlCall { sql: include_str!("../../queries/begin_schedules.sql"), params }
 }
 
-/// The slots of every time that the turns are about: which of them there are, and where the next ones go.
+/// Reads the slots of all times that the turns touch: which exist, and the next free position.
 fn seen(sheets: &[EncodedScheduleTurn]) -> SqlCall<'_> {
     let times = sheets.iter().flat_map(|sheet| sheet.slots().map(|slot| (sheet.name(), places(slot.key.nominal))));
     let times: Vec<_> = times.collect::<BTreeSet<_>>().into_iter().collect();
@@ -65,7 +66,7 @@ fn seen(sheets: &[EncodedScheduleTurn]) -> SqlCall<'_> {
     SqlCall { sql: include_str!("../../queries/slots_of_times.sql"), params }
 }
 
-/// One batch, oldest decision first; how many went.
+/// Deletes one batch of slots, oldest decision first. Returns how many.
 pub(crate) async fn prune_slots(
     conn: &mut Conn,
     now: Option<i64>,

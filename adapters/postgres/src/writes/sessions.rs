@@ -1,4 +1,4 @@
-//! Edges, sessions and leases.
+//! Writes edges, sessions and leases.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Forgetting a tenant.
+//! Erases a tenant.
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::{JobId, TenantId};
@@ -11,7 +11,7 @@ use crate::reads;
 use crate::row::{bounded, get};
 use crate::writer::{KEEP_AUDIT, audit_columns};
 
-/// Ended jobs that were found before; how many went.
+/// Deletes ended jobs found by an earlier read. Returns how many.
 pub(crate) async fn erase_jobs(
     conn: &mut Conn,
     begin: &str,
@@ -33,7 +33,7 @@ pub(crate) async fn erase_jobs(
     Ok(gone.unsigned_abs())
 }
 
-/// Whether more slots are left than a last step may take; then some of them went.
+/// Deletes slots. Returns whether more are left than the last step may delete.
 pub(crate) async fn erase_slots(conn: &mut Conn, tenant: &TenantId, limit: usize) -> Result<bool, StatementError> {
     let (tenant, limit) = (tenant.as_str(), bounded(limit));
     let past = "SELECT 1 FROM schedule_slots WHERE tenant = $1 ORDER BY schedule, series, nominal LIMIT 1 OFFSET $2";
@@ -44,7 +44,7 @@ pub(crate) async fn erase_slots(conn: &mut Conn, tenant: &TenantId, limit: usize
     Ok(true)
 }
 
-/// What is left when no job and no run is, and the audit row. False when something came meanwhile.
+/// Deletes what remains of a tenant without jobs and runs, and writes the audit row. False if a job or run came meanwhile.
 pub(crate) async fn erase_rest(
     conn: &mut Conn,
     begin: &str,
@@ -52,7 +52,8 @@ pub(crate) async fn erase_rest(
     audit: &AuditEntry,
     gone: u64,
 ) -> Result<bool, StatementError> {
-    // Every transaction that could bring a job or a run is over, and none begins before this one ends.
+    // The locks on all rows of `totals` wait for every transaction that could create a job or a run, and block new ones
+    // until this one ends.
     conn.say(&format!("{begin}; SELECT 1 FROM totals ORDER BY shard FOR UPDATE")).await?;
     if reads::remains(conn, tenant).await?.1 {
         conn.say("ROLLBACK").await?;

@@ -1,4 +1,4 @@
-//! After the database was brought back to an earlier state.
+//! Begins a new timeline after the database was restored to an earlier state.
 
 use lockgate_sql::codes::state;
 use lockgate_sql::packed;
@@ -7,15 +7,15 @@ use crate::conn::Conn;
 use crate::error::StatementError;
 use crate::row::get;
 
-/// Jobs of one statement.
+/// Jobs renewed by one statement.
 const PAGE: i64 = 1_000;
 
-/// Whether the lease of an edge runs.
+/// Whether some edge's lease is still running.
 pub(crate) async fn is_at_work(conn: &mut Conn, now: Option<i64>) -> Result<bool, StatementError> {
     Ok(!conn.rows(include_str!("../../queries/edge_at_work.sql"), &[&now]).await?.is_empty())
 }
 
-/// Makes the tokens of one page of live jobs anew. The last job of the page and how many there were; none at the end.
+/// Renews the tokens of one page of live jobs. Returns the last job of the page and their number; None at the end.
 pub(crate) async fn renew_tokens(
     conn: &mut Conn,
     after: i64,

@@ -1,4 +1,4 @@
-//! Configuration in force, and the audit trail.
+//! Writes the configuration in force and the audit trail.
 
 use lockgate_core::audit::{AuditEntry, Block, Seal};
 use lockgate_ports::{Activation, Outdated};
@@ -10,11 +10,11 @@ use crate::error::StatementError;
 use crate::row::get;
 use crate::writer::{KEEP_AUDIT, audit_columns};
 
-/// Audit rows numbered by one call.
+/// The most audit rows numbered by one call.
 const NUMBERED_MAX: i64 = 10_000;
 
-/// One activation at a time; then it waits for every open transaction with changes, so that what is committed from now on
-/// was proven under what it puts in force.
+/// Activations run one at a time. Each waits for every open transaction with changes, so that everything committed
+/// afterwards was checked against the configuration that it activates.
 pub(crate) async fn activate(
     conn: &mut Conn,
     now: Option<i64>,
@@ -58,7 +58,7 @@ pub(crate) async fn append_audit(conn: &mut Conn, entries: &[AuditEntry]) -> Res
     Ok(())
 }
 
-/// Gives lasting numbers to rows that have none.
+/// Assigns final numbers to audit rows that have none.
 pub(crate) async fn number_audit(conn: &mut Conn, begin: &str) -> Result<(), StatementError> {
     if conn.rows("SELECT 1 FROM audit_inbox ORDER BY inbox_id LIMIT 1", &[]).await?.is_empty() {
         return Ok(());
@@ -69,7 +69,7 @@ pub(crate) async fn number_audit(conn: &mut Conn, begin: &str) -> Result<(), Sta
     Ok(())
 }
 
-/// The statement itself finds out whether the block continues the head.
+/// The statement itself checks that the block continues the head, so two sealers cannot both succeed.
 pub(crate) async fn seal(conn: &mut Conn, block: &Block) -> Result<bool, StatementError> {
     let nothing_before = Seal::default();
     let rows = conn

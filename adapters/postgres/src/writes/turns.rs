@@ -1,4 +1,4 @@
-//! T-1: the turns of one call, played in their order over what was locked and read, before anything of them is written.
+//! T-1: applies the turns of one call, in order, to the locked and read rows, before anything is written.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::writer::{KEEP_AUDIT, audit_columns};
 /// Tenant and name.
 type ScheduleName<'a> = (&'a str, &'a str);
 
-/// Everything the call may write.
+/// Everything that the call may write.
 pub(super) struct TurnWrites<'a> {
     heads: BTreeMap<ScheduleName<'a>, Head<'a>>,
     audit: Vec<&'a AuditEntry>,
@@ -25,29 +25,29 @@ pub(super) struct TurnWrites<'a> {
 
 /// A schedule whose row is locked until the commit.
 struct Head<'a> {
-    /// The version of the row that is there now.
+    /// The version of the stored row.
     stored: i64,
-    /// The version as far as the turns have been played; 0 if there is no schedule.
+    /// The version after the turns applied so far; 0 if there is no schedule.
     version: i64,
-    /// What the row will be, if a turn was accepted.
+    /// The next content of the row, if a turn was accepted.
     row: Option<&'a EncodedScheduleTurn>,
-    /// What the row is, if this call inserted it.
+    /// The content of the row, if this call inserted it.
     begun: Option<&'a EncodedScheduleTurn>,
-    /// Places of the slots of the times that the call is about.
+    /// Positions of the slots of the times that the call touches.
     known: BTreeMap<SlotKey, i64>,
-    /// The highest place of each of these times, by the first one.
+    /// The highest position at each of these times.
     highest: BTreeMap<i64, i64>,
     written: BTreeMap<&'a SlotKey, (i64, &'a EncodedSlot)>,
 }
 
-/// The turn that a schedule would begin with, by name: the first of version 1.
+/// The turns that would create a schedule, by name: the first turn of version 1.
 pub(super) fn births(sheets: &[EncodedScheduleTurn]) -> BTreeMap<ScheduleName<'_>, &EncodedScheduleTurn> {
     let births = sheets.iter().rev().filter(|sheet| sheet.schedule.version == 1 && !sheet.gone);
     births.map(|sheet| (sheet.name(), sheet)).collect()
 }
 
 impl<'a> TurnWrites<'a> {
-    /// Over what was found: versions of rows that are locked, names of rows that were begun, and slots.
+    /// `found` are the versions of locked rows, the names of inserted rows, and slots.
     pub(super) fn over(
         births: &BTreeMap<ScheduleName<'a>, &'a EncodedScheduleTurn>,
         locked: &'a [Row],
@@ -73,13 +73,13 @@ impl<'a> TurnWrites<'a> {
     }
 
     pub(super) fn take(&mut self, sheet: &'a EncodedScheduleTurn) -> Result<(), TurnConflict> {
-        // Neither found nor begun: it belongs to another writer, or there is none.
+        // Neither found nor inserted: another transaction is creating it, or it does not exist.
         self.heads.get_mut(&sheet.name()).ok_or(TurnConflict)?.take(sheet)?;
         self.audit.extend(&sheet.audit);
         Ok(())
     }
 
-    /// What the accepted turns come to.
+    /// The statements for the accepted turns.
     pub(super) fn calls(&self) -> Vec<SqlCall<'a>> {
         let audit = (!self.audit.is_empty()).then(|| SqlCall { sql: KEEP_AUDIT, params: audit_columns(&self.audit) });
         [self.moved(), self.dropped(), self.slots(), audit].into_iter().flatten().collect()
@@ -103,7 +103,7 @@ impl<'a> TurnWrites<'a> {
         (!moved.is_empty()).then_some(SqlCall { sql: include_str!("../../queries/move_schedules.sql"), params })
     }
 
-    /// Those that are gone, and those that were begun for a turn that was refused.
+    /// Deletes schedules that are gone, and rows inserted for a turn that was refused.
     fn dropped(&self) -> Option<SqlCall<'a>> {
         let none = self.heads.iter().filter(|(_, head)| head.version == 0);
         let names: Vec<ScheduleName<'a>> = none.map(|(name, _)| *name).collect();

@@ -1,4 +1,4 @@
-//! Retention, the outbox, log lines, and the proof that writing works.
+//! Retention, the outbox, log lines, and the health check that writing works.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::conn::{Conn, SqlCall};
 use crate::error::StatementError;
 use crate::row::{bounded, get};
 
-/// The row of `totals` that pruning and erasing count in.
+/// The row of `totals` that pruning and erasing update.
 pub(super) const SHARD: i64 = 0;
 
-/// Deletes one batch of ended jobs with all that belongs to them; how many went.
+/// Deletes one batch of ended jobs with all their rows. Returns how many.
 pub(crate) async fn prune(
     conn: &mut Conn,
     now: Option<i64>,
@@ -21,7 +21,7 @@ pub(crate) async fn prune(
     keep: Duration,
     limit: usize,
 ) -> Result<u64, StatementError> {
-    // The row is locked first, as every transaction with changes does.
+    // The row is locked first, as in every transaction with changes, so that the lock order is the same.
     let begin = format!("{begin}; SELECT 1 FROM totals WHERE shard = {SHARD} FOR UPDATE");
     let params: Vec<crate::conn::SqlParam<'_>> =
         vec![Box::new(now), Box::new(millis(keep)), Box::new(bounded(limit)), Box::new(SHARD)];
@@ -37,7 +37,7 @@ pub(crate) async fn prune(
     Ok(gone.unsigned_abs())
 }
 
-/// Forgets what is past its life and belongs to no job.
+/// Deletes expired rows that belong to no job.
 pub(crate) async fn forget(conn: &mut Conn, now: Option<i64>) -> Result<(), StatementError> {
     let life = millis(CLOSED_LIFE);
     conn.rows(include_str!("../../queries/forget_keys.sql"), &[&now]).await?;
@@ -71,16 +71,16 @@ pub(crate) async fn append_logs(conn: &mut Conn, begin: &str, lines: &[LogLine])
     Ok(())
 }
 
-/// Writes a row as it nearly is, so that a commit goes all the way to the disk.
+/// Updates a row, so that a commit goes all the way to the disk.
 pub(crate) async fn beat(conn: &mut Conn) -> Result<(), StatementError> {
     conn.rows("UPDATE pulse SET beats = beats + 1 RETURNING beats", &[]).await?;
     Ok(())
 }
 
-/// How long a rehearsal waits for a lock. Clients wait as long as their calls have time, and then fail.
+/// How long a rehearsal waits for a lock. Clients wait as long as their deadline allows and then fail.
 const LOCK_WITHIN_MS: u32 = 1_000;
 
-/// The life of a job that never was: born, claimed, ended, forgotten. It is rolled back, so no other session sees any of it.
+/// The life of a rehearsed job: created, claimed, ended, deleted. It is rolled back, so no other session sees it.
 const REHEARSED: [&str; 4] = [
     "INSERT INTO jobs_hot (job_id, seq, version, state, priority, lane, due_at, delayed, deadline_at, tenant, topic, hash, request, \
      life, events, payload) VALUES ('~rehearsal ' || pg_backend_pid()::text, 0, 1, 2, 0, 0, 0, true, 0, '', '', '', '', '', '', '')",
@@ -91,7 +91,8 @@ const REHEARSED: [&str; 4] = [
     "DELETE FROM jobs_hot WHERE job_id = '~rehearsal ' || pg_backend_pid()::text",
 ];
 
-/// Writes what a submit, a claim and a result write, in a transaction that is rolled back. A lock that is in the way is named.
+/// Executes what a submit, a claim and a result write, in a transaction that is rolled back. If a lock blocks it, the error
+/// names the session.
 pub(crate) async fn rehearse(conn: &mut Conn) -> Result<(), StatementError> {
     let rehearsed = rehearse_life(conn).await;
     if rehearsed.as_ref().is_err_and(StatementError::is_locked_out) {
@@ -102,13 +103,13 @@ pub(crate) async fn rehearse(conn: &mut Conn) -> Result<(), StatementError> {
 }
 
 async fn rehearse_life(conn: &mut Conn) -> Result<(), StatementError> {
-    // First: preparing a statement waits for the table as well.
+    // Before the statements are prepared, because preparing waits for the table's lock as well.
     conn.say(&format!("BEGIN; SET LOCAL lock_timeout = {LOCK_WITHIN_MS}")).await?;
     let calls: Vec<SqlCall<'_>> = REHEARSED.iter().map(|sql| SqlCall { sql, params: Vec::new() }).collect();
     conn.together(None, &calls, Some("ROLLBACK")).await?.split()?.1
 }
 
-/// Who holds a lock on the tables of jobs with which nothing can be written to them.
+/// Names the session whose lock on the job tables blocks all writes.
 async fn who_locks(conn: &mut Conn) -> Result<String, StatementError> {
     let rows = conn.rows(include_str!("../../queries/who_locks.sql"), &[]).await?;
     let holders = rows.iter().map(|row| get::<String>(row, 0)).collect::<Result<Vec<_>, _>>()?;
