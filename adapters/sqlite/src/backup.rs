@@ -1,8 +1,8 @@
-//! Copies of a data folder's databases, taken while a server writes to them, and made ready to be used again.
+//! Copies the databases of a data folder while a server writes to them, and prepares a copy for use.
 //!
-//! `VACUUM INTO` reads one state of the database in one transaction beside the writer, whichever process that is in, and writes
-//! only what is in it: neither free pages nor what was deleted. While it reads, the write-ahead log cannot start over, so it
-//! grows by what is written meanwhile; see checkpoint.rs for what that costs the writer.
+//! `VACUUM INTO` reads one state of the database in one transaction, beside the writer of any process, and copies neither
+//! free pages nor deleted data. While it reads, the write-ahead log cannot restart, so the log grows by everything written
+//! meanwhile; checkpoint.rs says what that costs the writer.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::commit_mark::{self, CommitPosition};
 use crate::error::OpenError;
 use crate::{connection, continuity, folder};
 
-/// The database with everything, and that of the built-in `job.db_tx`. In this order: an effect that is in neither or only in
+/// The Store's database, and that of the built-in `job.db_tx`. Copied in this order: an effect that is in neither or only in
 /// the second is repeated or found, never lost.
 pub const DATABASES: [&str; 2] = ["lockgate.db", "effects.db"];
 
-/// How often the pace is looked at, in steps of SQLite's machine: a few for each row.
+/// How often the pace is checked, in steps of SQLite's virtual machine: a few for each row.
 const STEPS: i32 = 100;
 
 #[derive(Debug, thiserror::Error)]
@@ -37,35 +37,35 @@ pub enum BackupError {
     Lost(#[from] OpenError),
 }
 
-/// What a copy has.
+/// The contents of a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyFacts {
     pub schema: i64,
     pub live: u64,
-    /// Of those, with a worker.
+    /// Live jobs that a worker holds.
     pub held: u64,
     pub ended: u64,
     pub live_runs: u64,
     pub schedules: u64,
     pub audit_rows: u64,
     pub audit_blocks: u64,
-    /// What the installation had lost before, each as it was accepted.
+    /// Losses that the installation had accepted before.
     pub losses: Vec<String>,
 }
 
-/// Copies the databases of one folder into another, at most so many bytes a second. Which there were.
+/// Copies the databases of one folder into another, at most `bytes_per_second`. Returns which there were.
 pub fn copy(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<Vec<&'static str>, BackupError> {
     if !from.join(DATABASES[0]).exists() {
         return Err(BackupError::Nothing(from.to_owned()));
     }
     let failed = |error| BackupError::File { path: from.to_owned(), error };
-    // A server that runs has looked when it started. To look while it writes would mistake what it is about to write for damage.
+    // A running server made this check at its start. While it writes, the check would mistake unfinished writes for damage.
     if let Some(examined) = folder::while_unused(from, || continuity::examine(from)).map_err(failed)?
         && let Some(loss) = examined?.loss
     {
         return Err(OpenError::Lost { path: from.to_owned(), loss }.into());
     }
-    // Before the copy: whatever was acknowledged until now must be in it.
+    // Read the mark before the copy: everything acknowledged until now must be in it.
     let marked = commit_mark::read(from).map_err(failed)?;
     let there: Vec<_> = DATABASES.into_iter().filter(|name| from.join(name).exists()).collect();
     for name in &there {
@@ -85,7 +85,7 @@ fn copy_one(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<(),
         let pace = move || {
             let written = std::fs::metadata(&target).map_or(0, |file| file.len());
             let due = Duration::from_millis(written.saturating_mul(1_000) / rate.max(1));
-            // There is no signal to wait for: it rests until the copy is no longer ahead of its pace.
+            // Nothing signals the end of the wait: the thread sleeps until the copy is no longer ahead of its pace.
             std::thread::park_timeout(due.saturating_sub(began.elapsed()).min(Duration::from_secs(1)));
             false
         };
@@ -100,7 +100,7 @@ fn copy_one(from: &Path, to: &Path, bytes_per_second: Option<u64>) -> Result<(),
     synced.map_err(|error| BackupError::File { path: to.to_owned(), error })
 }
 
-/// A copy of a folder that lost acknowledged commits is none.
+/// Refuses a copy of a folder that has lost acknowledged commits.
 fn refuse_behind(copy: &Path, marked: CommitPosition) -> Result<(), BackupError> {
     let failed = |error| BackupError::Database { path: copy.to_owned(), error };
     let found = connection::examining(copy).and_then(|conn| continuity::ask(&conn)).map_err(failed)?;
@@ -110,7 +110,7 @@ fn refuse_behind(copy: &Path, marked: CommitPosition) -> Result<(), BackupError>
     }
 }
 
-/// Reads every page of a copy and says what is in it.
+/// Reads every page of a copy and returns its contents.
 pub fn examine(folder: &Path) -> Result<CopyFacts, BackupError> {
     for name in DATABASES.into_iter().filter(|name| folder.join(name).exists()) {
         let path = folder.join(name);
@@ -146,7 +146,7 @@ fn losses(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     query.query_map([AuditAction::LossAccepted.as_str()], |row| row.get(0))?.collect()
 }
 
-/// Sessions and leases of the moment of the copy do not hold in it.
+/// Ends the sessions and leases of the copied state: no process holds them.
 pub fn abandon(folder: &Path) -> Result<(), BackupError> {
     let path = folder.join(DATABASES[0]);
     let failed = |error| BackupError::Database { path: path.clone(), error };
@@ -195,7 +195,7 @@ mod tests {
         drop(filled(from.path(), 2_000));
         let began = Instant::now();
         copy(from.path(), to.path(), Some(4 << 20)).unwrap();
-        // About two mebibytes, at four a second, apart from what is written at the end.
+        // About two mebibytes at four per second, without the part that is written at the end.
         assert!(began.elapsed() >= Duration::from_millis(300), "{:?}", began.elapsed());
         assert_eq!(examine(to.path()).unwrap().audit_rows, 2_000);
     }

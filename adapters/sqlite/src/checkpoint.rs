@@ -1,9 +1,9 @@
-//! Copies the write-ahead log back into the database, beside the writer.
+//! The checkpointer: copies the write-ahead log back into the database, beside the writer.
 //!
-//! A passive checkpoint on its own connection does not block commits, but the log can start over only once all of it
-//! is copied and has no reader, and under constant load there is always a tail. So the thread copies the bulk,
-//! and then the writer, between two transactions, copies the short tail that was written meanwhile. If readers keep
-//! the log from starting over all the same, the writer waits for them once the log is long.
+//! A passive checkpoint on its own connection does not block commits. But the log can restart only once all of it is copied
+//! and no reader uses it, and under constant load there is always a tail. So the thread copies the bulk, and then the
+//! writer, between two transactions, copies the short tail that was written meanwhile. If readers still prevent a restart,
+//! the writer waits for them once the log is long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -19,16 +19,17 @@ use crate::connection;
 use crate::error::{OpenError, StatementError};
 use crate::writer::Fatal;
 
-/// Far longer than any read of ours but a backup.
+/// Far longer than any read of the Store takes, except a backup.
 const READERS_WITHIN: Duration = Duration::from_millis(100);
 
-/// How long the log may get, in pages.
+/// Bounds of the log's length, in pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogBounds {
-    /// Copying begins. Pages that change often are copied once per round, so a longer log means less copying, a larger
-    /// file and a longer recovery.
+    /// Copying starts at this length. A page that changes often is copied once per round, so a longer log means less
+    /// copying, a larger file and a longer recovery.
     start: i32,
-    /// The writer waits for readers, so that the log stays bounded. Much later than `start`, because waiting is felt.
+    /// The writer waits for readers at this length, so that the log stays bounded. Much larger than `start`, because callers
+    /// feel the wait.
     wait: i32,
 }
 
@@ -38,13 +39,13 @@ impl Default for LogBounds {
     }
 }
 
-/// The writer's side.
+/// The writer's handle to the checkpointer.
 pub(crate) struct LogKeeper {
     pages: Arc<AtomicI32>,
     tail: Arc<AtomicBool>,
     nudge: SyncSender<()>,
-    /// Log pages when copying was last asked for. It is asked for again only when the log has grown as much once more,
-    /// so that a log that cannot start over is not copied after every commit.
+    /// The log's length when copying was last requested. It is requested again only after the log has grown by `start` more,
+    /// so that a log which cannot restart is not copied after every commit.
     asked_at: i32,
     bounds: LogBounds,
     thread: Option<JoinHandle<()>>,
@@ -72,7 +73,7 @@ impl LogKeeper {
         Ok(Self { pages, tail, nudge, asked_at: 0, bounds, thread: Some(thread) })
     }
 
-    /// Between two transactions of the writer.
+    /// Must be called between two transactions of the writer.
     pub(crate) fn after_commit(&mut self, writer: &Connection) -> Result<(), StatementError> {
         if self.tail.swap(false, Ordering::AcqRel) {
             return copy(writer, CheckpointMode::PASSIVE).map(|_| ());
@@ -88,13 +89,13 @@ impl LogKeeper {
         if pages >= self.bounds.wait {
             return wait_for_readers(writer);
         }
-        // A full channel means that the thread is at it already.
+        // A full channel means that a request is pending already.
         let _ = self.nudge.try_send(());
         Ok(())
     }
 
-    /// Gives the log's room back to a full disk. Its pages mostly have their place in the database already. False when
-    /// a reader still uses it.
+    /// Truncates the log, to free space on a full disk; most of its pages have their place in the database already. False if
+    /// a reader still uses the log.
     pub(crate) fn make_room(&self, writer: &Connection) -> Result<bool, StatementError> {
         Ok(matches!(copy(writer, CheckpointMode::TRUNCATE)?, Copied::All))
     }
@@ -128,7 +129,7 @@ fn copy_when_nudged(copier: &Connection, nudged: &Receiver<()>, bulk_done: &Atom
     }
 }
 
-/// Readers are gone in a moment, except for one: a backup reads for as long as it takes, and commits do not wait for that.
+/// Readers finish in a moment, except a backup, which reads for as long as it takes: commits do not wait for that.
 fn wait_for_readers(writer: &Connection) -> Result<(), StatementError> {
     writer.busy_timeout(READERS_WITHIN)?;
     let copied = copy(writer, CheckpointMode::RESTART);
@@ -138,9 +139,9 @@ fn wait_for_readers(writer: &Connection) -> Result<(), StatementError> {
 
 /// How far a checkpoint came.
 enum Copied {
-    /// All that was in the log when it began.
+    /// Everything that was in the log when it began.
     All,
-    /// Readers of older pages, or another checkpoint, were in the way.
+    /// Readers of older pages, or another checkpoint, prevented the rest.
     Part,
 }
 
@@ -159,8 +160,8 @@ mod tests {
 
     const BOUNDS: LogBounds = LogBounds { start: 64, wait: 512 };
 
-    /// The largest number of log pages seen while writing far more than the bounds, with a reader that keeps coming
-    /// back when `reading`.
+    /// The largest number of log pages seen while writing far more than the bounds; with `reading`, a reader comes back
+    /// again and again.
     fn longest_log(reading: bool) -> i32 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
@@ -207,14 +208,14 @@ mod tests {
             log.after_commit(&writer).unwrap();
         }
         assert!(log.pages.load(Ordering::Relaxed) > BOUNDS.wait, "it had a reason to wait");
-        // It waits a few times, and not for the reader to go, which it never does.
+        // The writer waits a few times for the reader, which never goes away, and does not wait until it does.
         assert!(began.elapsed() < connection::BUSY_WITHIN, "{:?}", began.elapsed());
     }
 
     #[test]
     fn readers_cannot_make_the_log_grow_without_bound() {
         let longest = longest_log(true);
-        // It is tried again after every `start` pages more, and sometimes the copying thread is in the way.
+        // The wait is tried again after every `start` further pages, and the copying thread sometimes prevents it.
         assert!((BOUNDS.start..BOUNDS.wait * 4).contains(&longest), "{longest}");
     }
 }

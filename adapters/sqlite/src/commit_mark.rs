@@ -1,11 +1,12 @@
-//! The commit mark: a small file beside the database that says how far acknowledged commits went (ADR 21).
+//! The commit mark: a small file beside the database that records how far acknowledged commits went (ADR 21).
 //!
-//! SQLite drops whatever follows a broken frame of its write-ahead log without a word, and takes a log that is missing for one that
-//! was never there. So every transaction counts itself in the database, and after its sync, before any caller is answered, the
-//! writer notes that count here. A database that is behind its mark has lost acknowledged commits.
+//! SQLite silently drops everything after a broken frame of its write-ahead log, and treats a missing log as one that never
+//! existed. So every transaction increments a counter in the database, and after the sync and before any caller is answered,
+//! the writer records that counter in this file. A database behind its mark has lost acknowledged commits.
 //!
-//! The mark is written over in place and not synced for each commit: it survives the end of the process, and after a power cut it may
-//! be older than the database, which raises no alarm. It is never ahead of what was synced, because it is written afterwards.
+//! The mark is overwritten in place and not synced for each commit: it survives the end of the process, and after a power
+//! cut it may be older than the database, which raises no alarm. It is never ahead of what was synced, because it is written
+//! afterwards.
 
 use std::fs::File;
 use std::io;
@@ -18,18 +19,18 @@ pub(crate) const COMMIT_MARK: &str = "commit.mark";
 
 const MAGIC: [u8; 8] = *b"LGMARK01";
 const SLOT_BYTES: usize = 48;
-/// In different sectors, so that one torn write spoils one of them.
+/// The two copies are in different sectors, so that one torn write damages only one of them.
 const SLOTS_AT: [u64; 2] = [0, 4096];
 const FILE_BYTES: usize = 8192;
 
 /// How far the commits of an installation went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitPosition {
-    /// Drawn when the database was made; tells it from every other.
+    /// A random id from when the database was made; distinguishes it from every other database.
     pub installation: [u8; 16],
-    /// Transactions since then.
+    /// The number of transactions since then.
     pub commits: u64,
-    /// The number of the latest job.
+    /// The sequence number of the latest job.
     pub last_seq: i64,
 }
 
@@ -55,12 +56,12 @@ impl CommitPosition {
     }
 }
 
-/// FNV-1a: it has to notice torn and flipped bytes, not forgers.
+/// FNV-1a: it must detect torn and flipped bytes, not forgery.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The mark in a data folder. None if there is none, or neither of its copies can be read.
+/// Reads the mark of a data folder. None if there is none, or neither copy is readable.
 pub(crate) fn read(folder: &Path) -> io::Result<Option<CommitPosition>> {
     let file = match File::open(folder.join(COMMIT_MARK)) {
         Ok(file) => file,
@@ -75,22 +76,23 @@ pub(crate) fn read(folder: &Path) -> io::Result<Option<CommitPosition>> {
     Ok(copies.max_by_key(|position| position.commits))
 }
 
-/// Held by the writer.
+/// The writer's handle to the mark.
 pub(crate) struct CommitMark {
-    /// None where the file could not be made: the database works without, and a loss would go unnoticed.
+    /// None if the file could not be made: the database works without it, and a loss would go unnoticed.
     file: Option<File>,
-    /// Why it does not move was said.
+    /// Whether a failure to write the mark was logged already.
     is_stuck: bool,
 }
 
 impl CommitMark {
-    /// Goes on with the mark of this installation, in place, which takes no room on a full disk; or begins one instead of any other.
+    /// Continues the mark of this installation in place, which needs no space on a full disk; replaces the mark of any
+    /// other.
     pub(crate) fn begin(folder: &Path, position: CommitPosition) -> Self {
         let is_ours = matches!(read(folder), Ok(Some(mark)) if mark.installation == position.installation);
         let opened = if is_ours { private_file().open(folder.join(COMMIT_MARK)) } else { make(folder, position) };
         if let Err(error) = &opened {
             tracing::warn!(%error, "the commit mark cannot be written: a write-ahead log that is lost later would not be noticed");
-            // A mark of another installation that stayed would be taken for a loss by the next start. Removing it needs no room.
+            // The next start would report a remaining mark of another installation as a loss. Removing it needs no space.
             if !is_ours {
                 let _ = std::fs::remove_file(folder.join(COMMIT_MARK));
             }
@@ -100,7 +102,7 @@ impl CommitMark {
         mark
     }
 
-    /// After the sync of a commit, before its callers are answered. Both copies take turns.
+    /// Called after the sync of a commit and before its callers are answered. The two copies are written in turns.
     pub(crate) fn advance(&mut self, position: CommitPosition) {
         let Some(file) = &self.file else { return };
         let at = SLOTS_AT[usize::from(position.commits % 2 == 1)];
@@ -113,7 +115,7 @@ impl CommitMark {
 }
 
 impl Drop for CommitMark {
-    /// A clean stop leaves an exact mark on the disk.
+    /// Syncs, so that a clean stop leaves an exact mark on disk.
     fn drop(&mut self) {
         if let Some(Err(error)) = self.file.as_ref().map(File::sync_data) {
             tracing::warn!(%error, "the commit mark was not synced");
@@ -121,7 +123,7 @@ impl Drop for CommitMark {
     }
 }
 
-/// Beside its place first: a crash leaves the mark from before, or this one.
+/// Written beside its place and then renamed: a crash leaves the old mark or this one.
 fn make(folder: &Path, position: CommitPosition) -> io::Result<File> {
     let (aside, place) = (folder.join("commit.mark.new"), folder.join(COMMIT_MARK));
     let file = private_file().create(true).truncate(true).open(&aside)?;

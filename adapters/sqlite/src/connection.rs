@@ -1,4 +1,4 @@
-//! How connections are set up.
+//! Opens connections and sets their pragmas.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,36 +8,36 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::OpenError;
 use crate::folder::private_database;
 
-/// Prepared statements kept per connection; more than there are queries.
+/// Prepared statements kept per connection: more than there are queries.
 const STATEMENTS: usize = 128;
 
-/// How long a connection waits for another's lock.
+/// How long a connection waits for the lock of another.
 pub(crate) const BUSY_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is deleted is overwritten where that costs no page more.
+/// Deleted data is overwritten where that writes no additional page.
 pub(crate) const OVERWRITE_USUALLY: &str = "PRAGMA secure_delete = FAST";
-/// What is deleted is overwritten wherever it lies.
+/// Deleted data is overwritten everywhere.
 pub(crate) const OVERWRITE_ALWAYS: &str = "PRAGMA secure_delete = ON";
 
-/// The connection that writes.
+/// The only connection that writes.
 pub(crate) fn writing(path: &Path) -> Result<Connection, OpenError> {
     let folder = path.parent().unwrap_or(path);
     private_database(path).map_err(|error| OpenError::Folder { path: folder.to_owned(), error })?;
     let conn = Connection::open_with_flags(path, flags() | OpenFlags::SQLITE_OPEN_CREATE)?;
     let journal: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-    // A file system without shared memory keeps the old journal, and with it readers would stop the writer.
+    // A file system without shared memory keeps the rollback journal, under which readers would block the writer.
     if journal != "wal" {
         return Err(OpenError::NoLog(journal));
     }
     set_up(&conn, 32 * 1024)?;
-    // What a row said does not outlive it in a page that is written anyway.
+    // Deleted rows are overwritten in pages that are written anyway.
     conn.execute_batch(OVERWRITE_USUALLY)?;
-    // Copying the log back is the checkpointer's work; see checkpoint.rs.
+    // The checkpointer copies the log back; see checkpoint.rs.
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(conn)
 }
 
-/// A connection that only reads. Its cache is small: every commit of the writer empties it anyway.
+/// A read-only connection. Its cache is small, because every commit of the writer invalidates it.
 pub(crate) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, flags())?;
     set_up(&conn, 4 * 1024)?;
@@ -45,31 +45,31 @@ pub(crate) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// A connection that copies everything into another file.
-/// Its cache is small, and that of the file it writes is as small: what is written is seen to grow.
+/// A connection that copies the whole database into another file. Its cache is small, and so is that of the target, so that
+/// the target grows while the copy is paced.
 pub(crate) fn copying(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, flags())?;
     set_up(&conn, 256)?;
     Ok(conn)
 }
 
-/// A connection to a copy that no server uses.
+/// A read-only connection to a copy that no server uses.
 pub(crate) fn examining(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
 }
 
-/// A connection that copies the log back.
+/// The checkpointer's connection.
 pub(crate) fn checkpointing(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, flags())?;
     set_up(&conn, 1024)?;
     Ok(conn)
 }
 
-/// What this connection writes may not make the file larger.
+/// Limits the database file to about `bytes`. Writes that need more fail.
 pub(crate) fn limit(conn: &Connection, bytes: u64) -> rusqlite::Result<()> {
     let page_bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page_bytes;
-    // 0 would only ask for the limit.
+    // The pragma treats 0 as a query.
     conn.pragma_update(None, "max_page_count", pages.max(1))
 }
 

@@ -1,4 +1,4 @@
-//! Whether a data folder still has every commit that was acknowledged, asked before anything in it is opened for writing.
+//! Checks whether a data folder still has every acknowledged commit, before anything in it is opened for writing.
 
 use std::fmt;
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::connection;
 use crate::error::OpenError;
 use crate::log_scan::{self, BrokenLog};
 
-/// Files that a server makes after its database: where they are, a database was.
+/// Files that a server makes after its database: if one exists, a database existed.
 const MADE_LATER: [&str; 1] = ["auth.key"];
 
-/// What a data folder lacks of what was acknowledged.
+/// How acknowledged commits are missing in a data folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The database is not there, or has no tables, and was once.
+    /// The database is missing or has no tables, although the mark shows that it had some.
     Gone { marked: CommitPosition },
-    /// There is no database, and another file of an installation is.
+    /// The database is missing, although another file of an installation exists.
     Alone { beside: &'static str },
-    /// The database ends before the last acknowledged commit: the end of its log is missing, or all of it.
+    /// The database ends before the last acknowledged commit: the end of its log is missing, or the whole log.
     Behind { marked: CommitPosition, found: CommitPosition },
-    /// The database is not the one that was here.
+    /// The database belongs to another installation than the mark.
     Other,
-    /// The log is broken in the middle, and SQLite reads no further.
+    /// The log is damaged in the middle, and SQLite reads only up to there.
     Broken(BrokenLog),
 }
 
@@ -58,26 +58,26 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What the database says of itself.
+/// The position that the database records about itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RecordedPosition {
     Nothing,
-    /// Made by a version that did not count commits.
+    /// The database was made by a version that did not count commits.
     Uncounted,
     At(CommitPosition),
-    /// A loss was accepted, and the process ended before a new timeline began. The mark is of the time before.
+    /// A loss was accepted, and the process ended before a new timeline began. The mark is from the time before.
     Accepted,
 }
 
-/// What the examination of a folder found.
+/// The outcome of an examination.
 #[derive(Debug)]
 pub(crate) struct Examined {
     pub(crate) loss: Option<Loss>,
-    /// The log ends in what a crash left of one transaction.
+    /// The log ends in the remains of one transaction that a crash interrupted.
     pub(crate) is_log_torn: bool,
 }
 
-/// Changes nothing: whatever is left can still be looked for.
+/// Examines without writing, so that whatever is left can still be rescued.
 pub(crate) fn examine(folder: &Path) -> Result<Examined, OpenError> {
     let failed = |error| OpenError::Folder { path: folder.to_owned(), error };
     let marked = commit_mark::read(folder).map_err(failed)?;
@@ -93,7 +93,7 @@ pub(crate) fn examine(folder: &Path) -> Result<Examined, OpenError> {
 
 pub(crate) fn judge(marked: Option<CommitPosition>, found: RecordedPosition, broken: Option<BrokenLog>) -> Option<Loss> {
     match (marked, found) {
-        // The loss was accepted; what a crash in between left of it is finished by this start.
+        // The loss was accepted; this start finishes what a crash in between left undone.
         (_, RecordedPosition::Accepted) => None,
         (Some(marked), RecordedPosition::Nothing) => Some(Loss::Gone { marked }),
         (Some(_), RecordedPosition::Uncounted) => Some(Loss::Other),
@@ -105,13 +105,13 @@ pub(crate) fn judge(marked: Option<CommitPosition>, found: RecordedPosition, bro
     }
 }
 
-/// Without a mark other files tell that there was a database.
+/// Without a mark, other files show that a database existed.
 fn alone(folder: &Path, log: &Path, found: RecordedPosition) -> Option<Loss> {
     if !matches!(found, RecordedPosition::Nothing) {
         return None;
     }
-    // The first page is synced before there is a log, so a crash in the very first start leaves a database that can be read, without
-    // tables, beside a log. A log beside no page at all is what remains of more.
+    // SQLite syncs the first page before it makes a log. So a crash in the very first start leaves a readable database
+    // without tables beside a log; a log beside no page at all is the remains of a larger database.
     let has_page = std::fs::metadata(folder.join("lockgate.db")).is_ok_and(|database| database.len() > 0);
     if !has_page && std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {
         return Some(Loss::Alone { beside: "its write-ahead log lockgate.db-wal" });
@@ -125,7 +125,7 @@ fn look(database: &Path) -> Result<RecordedPosition, OpenError> {
         return Ok(RecordedPosition::Nothing);
     }
     let conn = connection::reading(database)?;
-    // The last connection that closes would remove a log that it could not read.
+    // The last connection to close would delete a log that it could not read.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(ask(&conn)?)
 }
@@ -143,9 +143,9 @@ pub(crate) fn ask(conn: &Connection) -> rusqlite::Result<RecordedPosition> {
     Ok(if is_ours { RecordedPosition::Uncounted } else { RecordedPosition::Nothing })
 }
 
-/// What was lost is given up: noted until a new timeline has begun, for the commits that are missing gave out tokens. The log that
-/// cannot be read goes, and so do the leases of processes that no longer run. The database gets a new name, so that it is told from
-/// what it was before.
+/// Accepts a loss. It stays recorded until a new timeline has begun, because the missing commits handed out tokens. The
+/// unreadable log is deleted, and so are the leases of processes that no longer run. The database gets a new id, so that it
+/// is distinguished from its earlier state.
 pub(crate) fn accept(conn: &Connection, loss: &Loss) -> Result<(), OpenError> {
     let found: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if found != "ok" {
@@ -163,7 +163,7 @@ pub(crate) fn empty_log(conn: &Connection) -> rusqlite::Result<()> {
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// What was missing when a loss was accepted, while no timeline has begun since.
+/// The accepted loss, until a new timeline has begun.
 pub(crate) fn accepted(conn: &Connection) -> rusqlite::Result<Option<String>> {
     conn.query_row("SELECT accepted_loss FROM book", [], |row| row.get(0))
 }

@@ -1,4 +1,4 @@
-//! Effects that happen once: a small table of its own for the built-in `db_tx` handler.
+//! Effects that happen once: the table of the built-in `db_tx` handler, in a database of its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use crate::connection;
 use crate::error::{OpenError, StatementError, failed_commit};
 
-/// Rows that are inserted at most once per key, however often a job is tried. Cheap to clone.
+/// Inserts rows at most once per key, however often a job is tried. Cheap to clone.
 #[derive(Clone)]
 pub struct SqliteEffects {
     conn: Arc<Mutex<Connection>>,
@@ -27,14 +27,14 @@ impl SqliteEffects {
         Ok(Self { conn: Arc::new(Mutex::new(conn)) })
     }
 
-    /// Inserts the row unless the key has one. Whether it was inserted now; durable when this returns.
+    /// Inserts the row unless its key exists. Returns whether it was inserted now; durable on return.
     pub async fn insert_once(&self, key: &str, value: &str) -> Result<bool, StoreError> {
         let (conn, key, value) = (Arc::clone(&self.conn), key.to_owned(), value.to_owned());
         let insert = move || {
             let conn = conn.lock();
             let sql = "INSERT INTO effects (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
             let mut statement = conn.prepare_cached(sql).map_err(|error| StatementError::from(error).before_commit())?;
-            // One statement is its own transaction: its failure is a failure to commit.
+            // A single statement is its own transaction, so its failure is a failure to commit.
             Ok(statement.execute(params![key, value]).map_err(failed_commit)? == 1)
         };
         let ended = |error: tokio::task::JoinError| StoreError::UnknownOutcome(error.to_string());

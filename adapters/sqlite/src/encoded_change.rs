@@ -1,7 +1,7 @@
-//! A change as the columns it will be written to.
+//! A change encoded as the columns that it writes.
 //!
-//! Filled by the caller, on its own thread: the one writing thread is everybody's bottleneck and should not format
-//! JSON.
+//! The caller encodes it on its own thread, because all callers share the single writing thread, which should not spend its
+//! time formatting JSON.
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::job::Duty;
@@ -15,7 +15,7 @@ pub(crate) struct EncodedChange {
     pub(crate) life: String,
     /// One JSON text per line, to be appended to the job's column.
     pub(crate) events: String,
-    /// Empty unless the job is new: the request is written once.
+    /// Empty unless the job is new, because a request is written only once.
     pub(crate) request: String,
     /// Duties that begin (true) or end (false). Most changes have none.
     pub(crate) duties: Vec<(Duty, bool)>,
@@ -29,7 +29,7 @@ impl EncodedChange {
         Ok(Self { change, life, events, request, duties, audit })
     }
 
-    /// The job is new.
+    /// Whether the job is new.
     pub(crate) fn is_birth(&self) -> bool {
         self.change.transition.job.version == 1
     }

@@ -1,4 +1,4 @@
-//! SQLite's failures, by what the caller can do about them.
+//! Classifies SQLite's failures by what the caller can do about them.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub enum OpenError {
 pub(crate) enum StatementError {
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),
-    /// A row that cannot be understood.
+    /// A row that cannot be decoded.
     #[error("{0}")]
     Row(String),
 }
@@ -66,7 +66,7 @@ impl From<serde_json::Error> for StatementError {
 }
 
 impl StatementError {
-    /// Nothing of the failed transaction or read remains.
+    /// The error for a failure before COMMIT: nothing of the transaction or read remains.
     pub(crate) fn before_commit(&self) -> StoreError {
         let mut text = self.to_string();
         if let Self::Sql(error) = self {
@@ -76,7 +76,7 @@ impl StatementError {
             Self::Row(_) => StoreError::Corrupt(text),
             Self::Sql(error) => match error.sqlite_error_code() {
                 Some(ErrorCode::DiskFull) => StoreError::Full(text),
-                // Errors without a code are rusqlite's own: a column that is not what the schema says.
+                // Errors without a code are rusqlite's own: a column does not have the type of the schema.
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => StoreError::Corrupt(text),
                 Some(_) if self.is_refused() => StoreError::Refused(text),
                 Some(_) => StoreError::Unavailable(text),
@@ -84,7 +84,8 @@ impl StatementError {
         }
     }
 
-    /// The failure belongs to one task of a group, not to the disk: its neighbours may be tried without it.
+    /// Whether the failure was caused by one task of a group and not by the disk, so that the other tasks may be retried
+    /// without it.
     pub(crate) fn is_of_one_task(&self) -> bool {
         match self {
             Self::Row(_) => true,
@@ -92,7 +93,7 @@ impl StatementError {
         }
     }
 
-    /// A row is at fault, and would be tomorrow: a constraint, a trigger, a value that is too large.
+    /// A row is at fault and a retry would fail too: a constraint, a trigger, a value that is too large.
     pub(crate) fn is_refused(&self) -> bool {
         let Self::Sql(error) = self else { return false };
         matches!(
@@ -101,8 +102,8 @@ impl StatementError {
         )
     }
 
-    /// The disk did not confirm what was handed to it. What the kernel has in memory can no longer be trusted to be
-    /// what a restart will find, so the process must stop.
+    /// The disk did not confirm a write. A restart may find something else than what the kernel has in memory, so the
+    /// process must stop.
     pub(crate) fn is_failed_sync(&self) -> bool {
         let Self::Sql(Error::SqliteFailure(error, _)) = self else { return false };
         matches!(error.extended_code, ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)
@@ -113,7 +114,7 @@ impl Misread for StatementError {
     fn is_of_one_row(&self) -> bool {
         match self {
             Self::Row(_) => true,
-            // A column that is not what the schema says. Any other error is one of the statement.
+            // The column does not have the type of the schema. Every other error is about the statement.
             Self::Sql(error) => matches!(
                 error,
                 Error::FromSqlConversionFailure(..)
@@ -125,7 +126,7 @@ impl Misread for StatementError {
     }
 }
 
-/// What to do about a file that is damaged.
+/// What to do about a damaged file.
 fn restore_hint(error: &Error) -> &'static str {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -135,8 +136,8 @@ fn restore_hint(error: &Error) -> &'static str {
     }
 }
 
-/// How a failed COMMIT is answered. A full disk is noticed before the commit record is written, and a busy one before
-/// anything is; any other failure may have happened after.
+/// The error for a failed COMMIT. SQLite notices a full disk before it writes the commit record, and a busy database before
+/// it writes anything; after any other failure the commit may be durable.
 pub(crate) fn failed_commit(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => StatementError::from(error).before_commit(),

@@ -1,4 +1,4 @@
-//! The data folder: for its owner only, and with a lock that keeps it to one process.
+//! The data folder: readable by its owner only, and locked by one process.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use crate::error::OpenError;
 
-/// How long a start waits for the process before it. The lock is not handed on to a child's program, for the file is closed on exec;
-/// but a child that is between fork and exec when its parent is killed holds it until it gets there.
+/// How long a start waits for the previous process. The file is closed on exec, so a child's program does not inherit the
+/// lock; but a child between fork and exec when its parent is killed holds the lock until exec.
 const FREE_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LOCK: &str = "lock";
 
-/// Held for as long as any connection is open. The operating system lets go of it when the process dies.
+/// Held while any connection is open. The operating system releases the lock when the process dies.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
     path: PathBuf,
@@ -51,8 +51,8 @@ impl DataFolder {
     }
 }
 
-/// Runs `look` while no process can open the folder. None if one has it open. Writes nothing, and works on a folder that may only be
-/// read.
+/// Runs `look` while no process can open the folder. None if a process has it open. Writes nothing, so it works on a
+/// read-only folder.
 pub(crate) fn while_unused<T>(folder: &Path, look: impl FnOnce() -> T) -> io::Result<Option<T>> {
     let lock = match File::open(folder.join(LOCK)) {
         Ok(lock) => lock,
@@ -66,8 +66,8 @@ pub(crate) fn while_unused<T>(folder: &Path, look: impl FnOnce() -> T) -> io::Re
     }
 }
 
-/// Makes a folder for its owner only, whatever the umask says: payloads are private. One that is there is left as
-/// it is, for its creator may want other users to have access; they are told that others can.
+/// Makes a folder that only its owner may read, whatever the umask: payloads are private. An existing folder keeps its mode,
+/// because its creator may want to give others access; a warning is logged if others have it.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         if is_open_to_others(path) {
@@ -83,7 +83,7 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     folder.create(path)
 }
 
-/// Makes an empty database for its owner only, unless there is one. SQLite gives the files beside a database the same mode.
+/// Makes an empty database for its owner only, unless it exists. SQLite gives the files beside a database the same mode.
 pub(crate) fn private_database(path: &Path) -> io::Result<()> {
     match private_file().create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -1,8 +1,8 @@
 //! The Store on SQLite, for one process with its own data folder.
 //!
-//! One thread owns the only writing connection. It takes what has arrived, runs it in one transaction, syncs once and
-//! answers everybody; nothing waits to be batched. Reads run on their own threads and connections and see everything
-//! committed before the call. A third thread copies the write-ahead log back, so that commits do not have to.
+//! One thread owns the only writing connection. It takes the calls that have arrived, runs them in one transaction, syncs
+//! once and answers all callers; it never waits for more calls. Reads run on their own threads and connections and see
+//! everything committed before the call. A third kind of thread copies the write-ahead log back, so that commits need not.
 
 pub mod backup;
 mod checkpoint;

@@ -1,9 +1,10 @@
-//! Looks for commits behind a broken frame of the write-ahead log.
+//! Searches for commits behind a broken frame of the write-ahead log.
 //!
-//! SQLite ends its recovery at the first frame whose checksum is wrong, and cannot tell a write that a crash cut short from damage in
-//! the middle. Each commit is synced before the next one writes, so a crash leaves the end of at most one transaction behind a gap. Two
-//! or more commit frames of one log behind a broken one were on the disk, and acknowledged, before it broke. Remains of one crash must
-//! not be taken for that after the next, so a log with such an end is emptied before it is written to.
+//! SQLite ends its recovery at the first frame with a wrong checksum, and cannot tell a write that a crash cut short from
+//! damage in the middle. Each commit is synced before the next one writes, so a crash leaves the remains of at most one
+//! transaction behind a gap. Two or more commit frames of one log behind a broken frame were on disk, and acknowledged,
+//! before it broke. The remains of one crash must not be counted after the next crash, so a log with such an end is emptied
+//! before it is written to.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,26 +12,27 @@ use std::path::Path;
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
-/// The last bit says in which order bytes are summed up.
+/// The last bit says in which byte order the checksum reads.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Where the log can no longer be read, and what it has behind that.
+/// Where the log becomes unreadable, and what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenLog {
-    /// The first frame that cannot be read; 0 for the header.
+    /// The number of the first unreadable frame; 0 for the header.
     pub frame: u64,
-    /// Commits that the log has behind it.
+    /// How many commits follow it.
     pub commits_behind: u64,
 }
 
 impl BrokenLog {
-    /// More than one crash leaves: acknowledged commits.
+    /// More commits than one crash can leave: acknowledged ones.
     pub(crate) const fn is_damage(self) -> bool {
         self.commits_behind >= 2
     }
 }
 
-/// Reads the whole log, as SQLite does when it opens it. None if it is not there, or nothing is behind its last readable frame.
+/// Reads the whole log as SQLite does when it opens it. None if the log is missing, or nothing follows its last readable
+/// frame.
 pub(crate) fn broken(log: &Path) -> io::Result<Option<BrokenLog>> {
     let file = match File::open(log) {
         Ok(file) => file,
@@ -44,7 +46,7 @@ pub(crate) fn broken(log: &Path) -> io::Result<Option<BrokenLog>> {
     }
     let page_bytes = word(&header, 8) as usize;
     let is_whole = Sum::of(&header, Sum::default(), &header[..24]).is(&header[24..]) && word(&header, 0) | 1 == MAGIC | 1;
-    // A header that is flipped may lie about the pages too; ours have this size unless it says otherwise.
+    // A damaged header may give a wrong page size; this Store's pages have 4096 bytes.
     let page_bytes = if page_bytes.is_power_of_two() && (512..=65_536).contains(&page_bytes) { page_bytes } else { 4096 };
     let mut scan = LogScan { header, sum: Sum::stored(&header[24..]), salts: None, found: None };
     if is_whole {
@@ -64,7 +66,8 @@ pub(crate) fn broken(log: &Path) -> io::Result<Option<BrokenLog>> {
 struct LogScan {
     header: [u8; HEADER_BYTES],
     sum: Sum,
-    /// Of this log; frames from before it started over have others. Taken from the first frame where the header is broken.
+    /// The salts of this log; frames from before it restarted have others. Taken from the first frame if the header is
+    /// broken.
     salts: Option<[u8; 8]>,
     found: Option<BrokenLog>,
 }
@@ -121,7 +124,7 @@ fn salts(bytes: &[u8], at: usize) -> [u8; 8] {
     bytes[at..at + 8].try_into().unwrap_or_default()
 }
 
-/// False at the end of the file; a frame that was cut short ends it too.
+/// False at the end of the file, also if it ends within a frame.
 fn filled(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match reader.read_exact(bytes) {
         Ok(()) => Ok(true),
@@ -135,7 +138,7 @@ mod tests {
     use super::*;
     use crate::connection;
 
-    /// A log of ten commits, and the bytes that make it up.
+    /// A log of ten commits, and its bytes.
     fn log(folder: &Path) -> (rusqlite::Connection, Vec<u8>) {
         let writer = connection::writing(&folder.join("x.db")).unwrap();
         writer.execute_batch("CREATE TABLE t (x BLOB)").unwrap();

@@ -1,4 +1,4 @@
-//! Reading threads, each with its own connection.
+//! The reading threads, each with its own connection.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use tokio::sync::oneshot;
 use crate::connection;
 use crate::error::{OpenError, StatementError};
 
-/// Reads that run at once. A long one (a list, a count of all lanes) must not hold up the refill of a lane.
+/// How many reads run at once. A long one (a list, a count over all lanes) must not delay the refill of a lane.
 const THREADS: usize = 3;
 
 type ReadTask = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// The door to the reading threads.
+/// A handle to the reading threads.
 pub(crate) struct Readers {
     reads: Option<Sender<ReadTask>>,
     threads: Vec<JoinHandle<()>>,
@@ -38,8 +38,7 @@ impl Readers {
         Ok(readers)
     }
 
-    /// Runs `read` in one read transaction: it sees one state of the database, with everything committed before the
-    /// call.
+    /// Runs `read` in one read transaction, so it sees one state of the database, with everything committed before the call.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Transaction<'_>) -> Result<T, StatementError> + Send + 'static,
@@ -47,7 +46,7 @@ impl Readers {
         let gone = || StoreError::Unavailable("the reading threads have ended".to_owned());
         let (reply, answer) = oneshot::channel();
         let task: ReadTask = Box::new(move |conn| {
-            // A caller that went away does not want its answer, so the failed send is ignored.
+            // The send fails if the caller has gone, which is not an error.
             let _ = reply.send(in_one_state(conn, read).map_err(|fault| fault.before_commit()));
         });
         self.reads.as_ref().ok_or_else(gone)?.send(task).map_err(|_| gone())?;
@@ -76,7 +75,7 @@ fn in_one_state<T>(
 
 fn serve(mut conn: Connection, queue: &Mutex<Receiver<ReadTask>>) {
     loop {
-        // The lock is held while waiting: one thread waits for work, the others for the lock.
+        // The lock is held while waiting: one thread waits for work, and the others wait for the lock.
         let next = queue.lock().recv();
         match next {
             Ok(read) => read(&mut conn),

@@ -1,5 +1,6 @@
-//! The reserve: a file that only takes room. On a full disk it is given up first, and from then on no new work is taken, so that the
-//! room goes to the ends of what is under way. It is made anew when there is room for it and as much again.
+//! The reserve: a file that only occupies disk space. On a full disk it is deleted first, and from then on new work is
+//! refused, so that its space goes to finishing the work under way. It is made again once there is space for it and as much
+//! again.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,22 +17,22 @@ use crate::folder::private_file;
 
 pub(crate) const RESERVE: &str = "reserve";
 
-/// With less than this the disk counts as full: opening a database alone takes some of it.
+/// With less free space than this the disk counts as full, because opening a database alone needs some.
 const FULL_BELOW: u64 = 1 << 20;
-/// How often a spent reserve looks for room.
+/// How often the disk is checked for space while the reserve is spent.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const CHUNK: usize = 1 << 16;
 
 pub(crate) struct Reserve {
     folder: PathBuf,
-    /// None: there is none, and new work is taken as long as it can be written.
+    /// None: there is no reserve, and new work is accepted as long as it can be written.
     bytes: Option<u64>,
     is_spent: AtomicBool,
     looked: Mutex<Instant>,
 }
 
 impl Reserve {
-    /// Before anything else in the folder is opened, which takes room on a full disk.
+    /// Must be opened before everything else in the folder, which needs space on a full disk.
     pub(crate) fn open(folder: &Path, bytes: Option<u64>) -> Self {
         let reserve =
             Self { folder: folder.to_owned(), bytes, is_spent: AtomicBool::new(false), looked: Mutex::new(Instant::now()) };
@@ -47,7 +48,7 @@ impl Reserve {
         reserve
     }
 
-    /// No new work is to be taken.
+    /// Whether new work is to be refused.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_spent.load(Ordering::Relaxed)
     }
@@ -56,12 +57,13 @@ impl Reserve {
         self.bytes.is_some() && self.free().is_none_or(|free| free < FULL_BELOW)
     }
 
-    /// What new work is answered with.
+    /// The error for new work.
     pub(crate) fn refusal(&self) -> StoreError {
         StoreError::Full(self.what_to_free())
     }
 
-    /// If the disk is full. A limit that the operator set is another matter: no file that goes makes room below it.
+    /// Deletes the reserve if the disk is full. Not for the size limit that the operator set: deleting a file makes no room
+    /// below it.
     pub(crate) fn give_up(&self) {
         if self.is_spent() || !self.is_disk_full() {
             return;
@@ -73,7 +75,7 @@ impl Reserve {
         tracing::error!("the reserve is given up: {}", self.what_to_free());
     }
 
-    /// Between two transactions: whether there is room again.
+    /// Between two transactions: makes the reserve again if there is space.
     pub(crate) fn look(&self) {
         if !self.is_spent() || self.looked.lock().elapsed() < LOOK_EVERY {
             return;
@@ -94,7 +96,7 @@ impl Reserve {
             Ok(()) => self.is_spent.store(false, Ordering::Relaxed),
             Err(error) => {
                 tracing::warn!(%error, "the reserve could not be made");
-                // Half a reserve only takes room.
+                // Half a reserve would only waste space.
                 let _ = std::fs::remove_file(self.path());
             }
         }
@@ -113,19 +115,19 @@ impl Reserve {
         self.folder.join(RESERVE)
     }
 
-    /// What this user may still write. None if the system does not say.
+    /// The bytes that this user may still write. None if the system does not tell.
     fn free(&self) -> Option<u64> {
         let disk = rustix::fs::statvfs(&self.folder).ok()?;
         Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 }
 
-/// Neither cut short nor full of holes.
+/// Whether the file is complete and not sparse.
 fn is_whole(path: &Path, bytes: u64) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.len() == bytes && file.blocks().saturating_mul(512) >= bytes)
 }
 
-/// Not synced: after a power cut it may be short, and is made anew.
+/// Not synced: after a power cut the file may be short, and is made again.
 fn fill(path: &Path, bytes: u64) -> io::Result<()> {
     let mut file: File = private_file().create(true).truncate(true).open(path)?;
     let chunk = noise();
@@ -138,7 +140,7 @@ fn fill(path: &Path, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that a file system does not compress away.
+/// Bytes that a file system cannot compress.
 fn noise() -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {

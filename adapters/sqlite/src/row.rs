@@ -1,4 +1,4 @@
-//! Rows to words of `core`, and back.
+//! Converts rows to core types and back.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) fn priority_code(priority: Priority) -> usize {
     priority as usize
 }
 
-/// Columns: seq, version, state, hash, life, request. The payload is given by the caller.
+/// Columns: seq, version, state, hash, life, request. The caller supplies the payload.
 pub(crate) fn job(row: &Row<'_>, payload: Json) -> Result<Job, StatementError> {
     let mut request: JobRequest = serde_json::from_str(row.get_ref(5)?.as_str()?)?;
     request.payload = payload;
@@ -29,7 +29,7 @@ pub(crate) fn job(row: &Row<'_>, payload: Json) -> Result<Job, StatementError> {
     })
 }
 
-/// As [`job`], with the payload in the seventh column.
+/// Like [`job`], with the payload in the seventh column.
 pub(crate) fn whole_job(row: &Row<'_>) -> Result<Job, StatementError> {
     let payload: Arc<str> = row.get_ref(6)?.as_str()?.into();
     job(row, Json::trusted(payload))

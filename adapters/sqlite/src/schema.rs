@@ -1,4 +1,4 @@
-//! Migrations, applied in order, each with its number in one transaction.
+//! Migrations, applied in order, each in one transaction together with its number.
 
 use rusqlite::Connection;
 
@@ -21,7 +21,7 @@ const MIGRATIONS: [&str; 14] = [
     include_str!("../migrations/0014_count_commits.sql"),
 ];
 
-/// Brings the database to the newest schema. Refuses one from the future.
+/// Migrates the database to the newest schema. Refuses a database with a newer one.
 pub(crate) fn migrate(conn: &mut Connection) -> Result<(), OpenError> {
     apply(conn, &MIGRATIONS)
 }

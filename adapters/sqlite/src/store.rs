@@ -1,4 +1,4 @@
-//! The port, method by method: writes go to the writing thread, reads to the reading threads.
+//! Implements the Store: writes go to the writing thread, reads to the reading threads.
 
 mod credentials;
 mod runs;
@@ -42,16 +42,16 @@ use crate::{connection, continuity, reads, schema};
 /// How a data folder is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FolderOptions {
-    /// Largest size of the database file. Writes beyond it fail as if the disk were full. One that is larger already stays as
-    /// large as it is.
+    /// The largest size of the database file. Writes beyond it fail as on a full disk. A larger existing file keeps its
+    /// size.
     pub bytes_max: Option<u64>,
-    /// Go on with what is left where acknowledged commits are missing. Else such a folder is not opened.
+    /// Continue with what is left if acknowledged commits are missing. Otherwise such a folder is refused.
     pub accept_loss: bool,
-    /// Size of a file that is given up when the disk is full, so that what is under way can be brought to its end.
+    /// The size of a file that is deleted when the disk is full, so that the work under way can be finished.
     pub reserve_bytes: Option<u64>,
 }
 
-/// The Store in one data folder. Dropping it writes what was accepted and closes every connection.
+/// The Store in one data folder. Dropping it writes all accepted calls and closes every connection.
 pub struct SqliteStore {
     readers: Readers,
     writer: WriterHandle,
@@ -61,7 +61,7 @@ pub struct SqliteStore {
     searched: ErasureSearch,
     reserve: Arc<Reserve>,
     loss: Option<String>,
-    /// Dropped last: the folder is unlocked after its files are closed.
+    /// The last field, so that it is dropped last: the folder must be unlocked after its files are closed.
     _folder: DataFolder,
 }
 
@@ -107,8 +107,8 @@ impl SqliteStore {
         } else if is_log_torn && let Err(error) = continuity::empty_log(&conn) {
             tracing::warn!(%error, "torn tail of the write-ahead log could not be removed");
         }
-        // Left by a process that ended while it overwrote free pages. The clause keeps SQLite from writing to a table that is empty, for
-        // which a full disk may have no room.
+        // Rows left by a process that ended while it overwrote free pages. The WHERE clause keeps SQLite from writing to an
+        // empty table, for which a full disk may have no space.
         conn.execute("DELETE FROM blanks WHERE TRUE", [])?;
         if let Some(bytes) = options.bytes_max {
             connection::limit(&conn, bytes)?;
@@ -123,30 +123,30 @@ impl SqliteStore {
         Ok(Self { readers, writer, clock, fatal, unreadable, searched, reserve, loss, _folder: folder })
     }
 
-    /// Transactions committed since the Store was opened, one sync of the log each. A commit call shares its transaction
-    /// with whatever arrived meanwhile.
+    /// Transactions committed since the Store was opened, one sync of the log each. A call shares its transaction with the
+    /// calls that arrived meanwhile.
     pub fn commits(&self) -> u64 {
         self.writer.commits()
     }
 
-    /// What was missing when a loss was accepted, now or by a process that ended before a new timeline began. Tokens given out by the
-    /// commits that are missing may be given out again, so a new timeline must begin before any job runs.
+    /// The accepted loss, whether accepted now or by a process that ended before a new timeline began. Tokens handed out by
+    /// the missing commits may be handed out again, so a new timeline must begin before any job runs.
     pub fn loss(&self) -> Option<&str> {
         self.loss.as_deref()
     }
 
-    /// Work that is not under way yet is refused once the reserve is spent, so that ends can be stored.
+    /// Refuses new work once the reserve is spent, so that results of the work under way can be stored.
     fn admit(&self, is_new: bool) -> Result<(), StoreError> {
         if is_new && self.reserve.is_spent() { Err(self.reserve.refusal()) } else { Ok(()) }
     }
 
-    /// Set when the disk did not confirm a write. Nothing is written from then on, and the process must stop: only a
-    /// restart finds out what is on the disk.
+    /// Set if the disk did not confirm a write. From then on nothing is written and the process must stop, because only a
+    /// restart finds out what is on disk.
     pub fn fatal(&self) -> watch::Receiver<Option<StoreError>> {
         self.fatal.subscribe()
     }
 
-    /// A read that leaves out what cannot be decoded.
+    /// A read that leaves out rows which cannot be decoded.
     async fn walk<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Transaction<'_>, &Unreadable) -> Result<T, StatementError> + Send + 'static,
@@ -166,7 +166,7 @@ impl JobStore for SqliteStore {
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
         self.admit(sheets.iter().any(EncodedChange::is_birth))?;
         let commit = |part: Range<usize>| {
-            // Kept here too, so that the writing thread does not have to free it.
+            // The caller keeps a reference, so that it and not the writing thread frees the memory.
             let shared = Arc::clone(&sheets);
             self.writer.run(part.len(), move |tx| tx.commit(&shared[part.clone()]))
         };
@@ -437,7 +437,7 @@ impl Upkeep for SqliteStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         let rehearsed = self.writer.run(1, |tx| tx.rehearse()).await;
-        // Says more than SQLite does of a full disk.
+        // Names the cause and the remedy, which SQLite's own error does not.
         self.admit(true)?;
         rehearsed?;
         self.readers.run(reads::newest).await?;

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Reads credentials.
 
 use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::time::Timestamp;

@@ -1,4 +1,4 @@
-//! Rows that cannot be decoded are left out of lists: one of them must not stop its neighbours.
+//! Rows that cannot be decoded are left out of lists, so that one of them does not hide the others.
 
 use lockgate_core::job::Job;
 use lockgate_ports::Unreadable;
@@ -7,10 +7,10 @@ use rusqlite::{Connection, Params};
 use crate::error::StatementError;
 use crate::row;
 
-/// To SQLite this is no limit: who reads stops by itself, for rows that cannot be read must not take the place of those that can.
+/// No limit for SQLite: the caller stops by itself, because undecodable rows must not take the place of others.
 pub(super) const EVERY_ROW: i64 = -1;
 
-/// The first jobs of a query that can be read.
+/// The first jobs of a query that can be decoded.
 pub(super) fn readable(
     conn: &Connection,
     unreadable: &Unreadable,
@@ -30,16 +30,16 @@ pub(super) fn readable(
     Ok(jobs)
 }
 
-/// What a job with this number is called where rows that cannot be read are told of.
+/// The name of the job with this number, for reports of undecodable rows.
 pub(super) fn name_of(conn: &Connection, seq: i64) -> String {
     let id = conn
         .prepare_cached("SELECT job_id FROM jobs WHERE seq = ?1")
         .and_then(|mut query| query.query_row([seq], |row| row.get(0)));
-    // Whatever keeps the name away is told of by whoever needs more than a name.
+    // An error here is ignored: a read that needs more than the name reports it.
     id.map_or_else(|_| format!("job number {seq}"), |id: String| format!("job {id}"))
 }
 
-/// The newest row of each table of jobs: a B-tree whose root cannot be read has none.
+/// Reads the newest row of each table of jobs, which fails if the root page of its B-tree is damaged.
 pub(crate) fn newest(conn: &rusqlite::Transaction<'_>) -> Result<(), StatementError> {
     for table in ["jobs", "jobs_hot", "jobs_done"] {
         conn.prepare_cached(&format!("SELECT seq FROM {table} ORDER BY seq DESC LIMIT 1"))?.query([])?.next()?;

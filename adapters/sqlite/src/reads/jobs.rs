@@ -1,4 +1,4 @@
-//! Jobs, one by one and as queues.
+//! Reads jobs, singly and as queues.
 
 use lockgate_core::ids::{JobId, JobSeq, SessionId};
 use lockgate_core::job::{Duty, Job, JobState};
@@ -88,7 +88,7 @@ pub(crate) const DUE: &str = include_str!("../../queries/due.sql");
 pub(crate) const PENDING: &str = include_str!("../../queries/pending.sql");
 pub(crate) const EXPIRED: &str = include_str!("../../queries/expired.sql");
 
-/// The jobs of one of these queues, after one.
+/// The jobs of one queue after a position.
 pub(crate) fn queue(
     conn: &Connection,
     unreadable: &Unreadable,
@@ -103,7 +103,7 @@ pub(crate) fn queue(
 
 pub(super) const OWING: &str = "SELECT seq FROM duties WHERE kind = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
 
-/// A job that owes a scan may have ended, so each job is looked for in both tables.
+/// A job that owes a scan may have ended, so both tables are searched for each job.
 pub(crate) fn owing(
     conn: &Connection,
     unreadable: &Unreadable,
@@ -151,7 +151,7 @@ pub(crate) fn under_way(conn: &Connection, lives: &[(JobId, u32)]) -> Result<Vec
 pub(super) const CHILDREN: &str =
     "SELECT seq FROM children WHERE parent = ?1 AND life = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4";
 
-/// One by one, so that what does not fit is not read.
+/// Row by row, so that rows beyond the size limit are not read.
 pub(crate) fn children(conn: &Connection, query: &ChildQuery) -> Result<Listing<ChildJob>, StatementError> {
     let params = params![query.parent.as_str(), query.life, query.after.0, bounded(query.limit)];
     let seqs: Vec<i64> = collect(conn, CHILDREN, params, |row| Ok(row.get(0)?))?;

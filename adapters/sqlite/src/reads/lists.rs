@@ -1,4 +1,4 @@
-//! Lists for people: newest first, filtered, a bounded number of rows per page.
+//! Lists for people: newest first, filtered, with a bounded number of rows per page.
 
 use lockgate_core::job::{DeadLetter, Job, Reason};
 use lockgate_core::request::Json;
@@ -10,15 +10,15 @@ use super::damage::name_of;
 use crate::error::StatementError;
 use crate::row::{self, priority_code};
 
-/// Rows looked at for one page. A filter that matches nothing must not read all of history at once.
+/// The most rows read for one page, so that a filter without matches does not read all of history at once.
 pub(super) const ROWS_MAX: usize = 10_000;
 
-/// A page while it is filled.
+/// A page while it is being filled.
 pub(super) struct ListPage<T> {
     pub(super) items: Vec<T>,
     limit: usize,
     rows_left: usize,
-    /// The last number looked at: where the next page goes on.
+    /// The last sequence number read: the next page starts there.
     last: Option<i64>,
 }
 
@@ -42,7 +42,7 @@ impl<T> ListPage<T> {
     }
 }
 
-/// Live ones, and ended ones.
+/// Live jobs, and ended jobs.
 const EVERYBODY: [&str; 2] = [include_str!("../../queries/list_hot.sql"), include_str!("../../queries/list_done.sql")];
 pub(super) const CHILDREN: [&str; 2] =
     [include_str!("../../queries/list_hot_children.sql"), include_str!("../../queries/list_done_children.sql")];
@@ -50,7 +50,7 @@ pub(super) const CHILDREN: [&str; 2] =
 pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery) -> Result<Listing<Job>, StatementError> {
     let before = query.cursor.map_or(i64::MAX, |cursor| cursor.0);
     let wants = |terminal: bool| query.state.is_none_or(|state| state.is_terminal() == terminal);
-    // A table that cannot have the state is asked for rows before the first.
+    // The table that cannot contain the wanted state is read before its first row, which yields nothing.
     let start = |terminal| if wants(terminal) { before } else { i64::MIN };
     let [hot, done] = if query.parent.is_some() { CHILDREN } else { EVERYBODY };
     let (mut hot, mut done) = (conn.prepare_cached(hot)?, conn.prepare_cached(done)?);
@@ -82,7 +82,7 @@ pub(crate) fn list(conn: &Connection, unreadable: &Unreadable, query: &JobQuery)
     Ok(page.done())
 }
 
-/// The job, if the filters let it through. Cheap columns are looked at before anything is parsed.
+/// The job, if it passes the filters. Cheap columns are checked before anything is parsed.
 fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, StatementError> {
     let state_fits = query.state.is_none_or(|state| row.get(2).is_ok_and(|code: i64| code == state_code(state)));
     let tenant_fits = is_text(row, 6, query.tenant.as_ref().map(|tenant| tenant.as_str()))?;
@@ -94,7 +94,7 @@ fn wanted(query: &JobQuery, row: &Row<'_>) -> Result<Option<Job>, StatementError
     Ok(query.fits(&job).then_some(job))
 }
 
-/// Whether a column has the text, if one is asked for.
+/// Whether a column equals the wanted text, if one is wanted.
 pub(super) fn is_text(row: &Row<'_>, column: usize, wanted: Option<&str>) -> Result<bool, StatementError> {
     Ok(match wanted {
         Some(wanted) => row.get_ref(column)?.as_str()? == wanted,

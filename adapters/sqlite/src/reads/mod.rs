@@ -33,7 +33,7 @@ use rusqlite::{Connection, Params, Row};
 
 use crate::error::StatementError;
 
-/// All rows of a query, each turned into a word of `core`.
+/// All rows of a query, each decoded into a core type.
 fn collect<T>(
     conn: &Connection,
     sql: &str,

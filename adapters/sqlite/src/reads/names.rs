@@ -1,4 +1,4 @@
-//! Who has an id or a key. Asked by those who only look, and by the writer inside of its transaction.
+//! Finds the owners of ids and keys, for callers that only read and for the writer inside its transaction.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn duplicates(
     requests.iter().map(|request| in_the_way(conn, request, now)).collect()
 }
 
-/// S-3 before S-2, as a commit looks.
+/// Checks S-3 before S-2, in the order of a commit.
 fn in_the_way(conn: &Connection, request: &JobRequest, now: Timestamp) -> Result<Option<DuplicateJob>, StatementError> {
     if let Some(key) = &request.idempotency_key
         && let Some(seq) = key_owner(conn, request.tenant.as_str(), key, now)?
@@ -30,7 +30,7 @@ fn in_the_way(conn: &Connection, request: &JobRequest, now: Timestamp) -> Result
     jobs::seq_of(conn, &request.job_id)?.map_or(Ok(None), |seq| owner(conn, seq, false))
 }
 
-/// The job that an idempotency key names, if the key is still in its life.
+/// The job that an idempotency key names, if the key has not expired.
 pub(crate) fn key_owner(conn: &Connection, tenant: &str, key: &str, now: Timestamp) -> Result<Option<i64>, StatementError> {
     let mut query = conn.prepare_cached("SELECT seq FROM idempotency WHERE tenant = ?1 AND key = ?2 AND free_at > ?3")?;
     Ok(query.query_row(params![tenant, key, now.as_millis()], |row| row.get(0)).optional()?)
@@ -49,7 +49,7 @@ pub(crate) fn owner(conn: &Connection, seq: i64, by_key: bool) -> Result<Option<
     Ok(collect(conn, include_str!("../../queries/taken.sql"), [seq], read)?.pop())
 }
 
-/// The run that a key names, if the key is still in its life.
+/// The run that a key names, if the key has not expired.
 pub(crate) fn run_of_key(
     conn: &Connection,
     tenant: &TenantId,

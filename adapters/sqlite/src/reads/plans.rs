@@ -1,4 +1,4 @@
-//! Every queue is read through its own index: a backlog must not slow a claim.
+//! Tests that every queue is read through its own index: a backlog must not slow a claim.
 
 use rusqlite::{Connection, Statement, StatementStatus};
 
@@ -105,7 +105,7 @@ fn lists_follow_the_sequence_without_sorting() {
     }
 }
 
-/// `live` jobs that are ready in one lane, and `ended` ones.
+/// A database with `live` ready jobs in one lane, and `ended` ones.
 fn filled(live: u32, ended: u32) -> Connection {
     let mut conn = Connection::open_in_memory().unwrap();
     schema::migrate(&mut conn).unwrap();
@@ -127,7 +127,7 @@ fn filled(live: u32, ended: u32) -> Connection {
     conn
 }
 
-/// Steps of SQLite's machine until the last row is read: exact, and free of the machine's moods.
+/// Steps of SQLite's virtual machine until the last row is read: exact, and independent of the machine's load.
 fn steps(statement: &mut Statement<'_>, params: impl rusqlite::Params, rows: usize) -> i32 {
     statement.reset_status(StatementStatus::VmStep);
     let mut found = statement.query(params).unwrap();
@@ -172,7 +172,7 @@ fn a_look_at_a_large_family_costs_the_same_as_one_at_a_small_one() {
     assert_eq!(cost(10_000), cost(10));
 }
 
-/// What the gauges are set from, apart from totals, which are in memory: what is owed, what waits for a verdict, and the trail.
+/// The sources of the gauges, apart from the totals in memory: duties, jobs without a verdict, and the audit trail.
 #[test]
 fn gauges_cost_the_same_with_a_million_jobs_as_with_a_thousand() {
     let cost = |jobs| {

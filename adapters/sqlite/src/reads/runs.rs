@@ -1,4 +1,4 @@
-//! DAGs, runs, and what runs have not heard yet.
+//! Reads DAGs, runs, and messages that runs have not taken yet.
 
 use std::collections::BTreeSet;
 
@@ -131,7 +131,7 @@ pub(crate) fn news(
     Ok(found)
 }
 
-/// As it is now; None if it is gone.
+/// The present state of a job or sub-run; None if it was deleted.
 fn told(conn: &Connection, row: &Row<'_>) -> Result<Option<RunNews>, StatementError> {
     if let Some(seq) = row.get::<_, Option<i64>>(1)? {
         return job_told(conn, JobSeq(seq));
@@ -149,7 +149,7 @@ fn job_told(conn: &Connection, seq: JobSeq) -> Result<Option<RunNews>, Statement
     Ok(told.into_iter().next())
 }
 
-/// What came of the same work before, if it may still be used.
+/// The stored result of equal work, if it is still valid.
 pub(crate) fn memo(
     conn: &Connection,
     unreadable: &Unreadable,

@@ -1,4 +1,4 @@
-//! Schedules and their slots.
+//! Reads schedules and their slots.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) fn list_schedules(
     readable(&mut rows, unreadable, limit)
 }
 
-/// The first schedules of a query that can be read.
+/// The first schedules of a query that can be decoded.
 fn readable(rows: &mut Rows<'_>, unreadable: &Unreadable, limit: usize) -> Result<Vec<Schedule>, StatementError> {
     let mut found = Vec::new();
     while found.len() < limit

@@ -1,4 +1,4 @@
-//! Sessions and the outbox.
+//! Reads sessions and the outbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub(crate) fn kept_tries(conn: &Connection) -> Result<Option<Arc<str>>, Statemen
 
 const OUTBOX: &str = "outbox_id, job_id, sink, body, at";
 
-/// Rows committed until then.
+/// Outbox rows committed up to then.
 pub(crate) fn outbox(
     conn: &Connection,
     after: i64,

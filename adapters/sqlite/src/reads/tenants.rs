@@ -1,4 +1,4 @@
-//! What tenants take, and what of them may be erased.
+//! Reads the usage of tenants, and which of their jobs may be erased.
 
 use lockgate_core::ids::TenantId;
 use lockgate_ports::Usage;
@@ -30,11 +30,11 @@ fn counts(row: &Row<'_>) -> Result<Usage, StatementError> {
     Ok(Usage { live: count(0)?, ended: count(1)?, runs: count(2)?, stored_bytes: count(3)? })
 }
 
-/// Jobs looked at by one read. A longer one would keep the log from starting over.
+/// Jobs read by one call. A longer read would keep the log from restarting.
 const LOOKED_AT: i64 = 50_000;
 
-/// A stretch of the jobs after a number: the ended ones of a tenant that nothing keeps, and where to go on. None when no job
-/// comes after that number.
+/// A range of jobs after a sequence number: the ended ones of the tenant that may be erased, and where to continue. None if
+/// no job follows.
 pub(crate) fn erasable(
     conn: &Connection,
     tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! Configuration in force, and the audit trail.
+//! Reads the configuration in force and the audit trail.
 
 use std::sync::Arc;
 

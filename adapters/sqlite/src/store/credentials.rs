@@ -1,4 +1,4 @@
-//! The part of the port that is about who may come in.
+//! Implements the Store's calls on credentials.
 
 use async_trait::async_trait;
 use lockgate_core::access::{Credential, CredentialId};
@@ -14,7 +14,7 @@ use crate::reads;
 #[async_trait]
 impl CredentialStore for SqliteStore {
     async fn add_credential(&self, credential: Credential, audit: AuditEntry) -> Result<bool, StoreError> {
-        // The end has a column of its own, and is nowhere else.
+        // The end is stored in a column of its own and not in the body, so that ending a credential needs no rewrite of it.
         let body = serde_json::to_string(&Credential { ends_at: None, ..credential.clone() });
         let body = body.map_err(|error| StatementError::from(error).before_commit())?;
         self.writer.run(1, move |tx| tx.add_credential(&credential, &body, &audit)).await

@@ -1,4 +1,4 @@
-//! The part of the port that is about runs.
+//! Implements the Store's calls on runs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl RunStore for SqliteStore {
         let sheets = Arc::new(sheets.map_err(|fault| fault.before_commit())?);
         self.admit(sheets.iter().any(|sheet| sheet.head.version == 1))?;
         let advance = |part: Range<usize>| {
-            // Kept here too, so that the writing thread does not have to free it.
+            // The caller keeps a reference, so that it and not the writing thread frees the memory.
             let shared = Arc::clone(&sheets);
             let weight = sheets[part.clone()].iter().map(encoded_run_step::weight).sum();
             self.writer.run(weight, move |tx| tx.advance(&shared[part.clone()]))

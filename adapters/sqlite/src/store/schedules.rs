@@ -1,4 +1,4 @@
-//! The part of the port that is about schedules.
+//! Implements the Store's calls on schedules.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl ScheduleStore for SqliteStore {
         }
         let sheets = changes.into_iter().map(EncodedScheduleTurn::fill).collect::<Result<Vec<EncodedScheduleTurn>, _>>();
         let sheets = Arc::new(sheets.map_err(|error| StatementError::from(error).before_commit())?);
-        // Kept here too, so that the writing thread does not have to free it.
+        // The caller keeps a reference, so that it and not the writing thread frees the memory.
         let shared = Arc::clone(&sheets);
         let weight = sheets.iter().map(EncodedScheduleTurn::weight).sum();
         self.writer.run(weight, move |tx| tx.turn(&shared)).await

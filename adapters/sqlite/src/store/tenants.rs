@@ -1,4 +1,4 @@
-//! The part of the port that is about tenants.
+//! Implements the Store's calls on tenants.
 
 use async_trait::async_trait;
 use lockgate_core::audit::AuditEntry;
@@ -21,10 +21,10 @@ impl TenantStore for SqliteStore {
         self.readers.run(move |conn| reads::tenants(conn, after.as_ref(), limit)).await
     }
 
-    /// What is deleted is overwritten. Before the last call answers, so are all free pages, which may still have what was
-    /// deleted before, and the log is cut off; if a reader uses it just then, after one of the next commits. If that
-    /// call fails, the next one does it again. Left are copies that the database made of short rows when it moved them within
-    /// a page, until that page is next put in order.
+    /// Deleted data is overwritten. Before the last call answers, all free pages are overwritten too, because they may hold
+    /// data deleted earlier, and the log is truncated; if a reader uses the log at that moment, it is truncated after a
+    /// later commit. If that call fails, the next one repeats it. What remains are copies of short rows that SQLite made
+    /// when it moved them within a page, until that page is next defragmented.
     async fn erase(&self, tenant: &TenantId, limit: usize, audit: &AuditEntry) -> Result<Erased, StoreError> {
         let limit = limit.max(1);
         let jobs = self.search(tenant, limit).await?;
@@ -40,7 +40,7 @@ impl TenantStore for SqliteStore {
 }
 
 impl SqliteStore {
-    /// As many as there were: what others free meanwhile is not the erased tenant's.
+    /// As many pages as there were: pages that others free meanwhile do not hold the erased tenant's data.
     async fn blank_free_pages(&self) -> Result<(), StoreError> {
         let free = self.writer.run(1, |tx| tx.free_pages()).await?;
         let (mut blanked, mut more) = (0, free > 0);
@@ -50,7 +50,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Ended jobs of a tenant. The tally says when there is no need to look.
+    /// Ended jobs of the tenant. The tenant's tally shows whether there can be any, which avoids the search.
     async fn search(&self, tenant: &TenantId, limit: usize) -> Result<Vec<i64>, StoreError> {
         let ended = self.usage(std::slice::from_ref(tenant)).await?.first().map_or(0, |usage| usage.ended);
         let wanted = limit.min(usize::try_from(ended).unwrap_or(usize::MAX));

@@ -1,17 +1,17 @@
-//! Overwriting the pages that nothing uses.
+//! Overwrites unused pages.
 //!
-//! What is deleted every day is overwritten only where that costs no page more, so free pages still say what they said. When a
-//! tenant is erased they are taken, filled with zeros and given back. A whole rewrite of the database would do it too, and
-//! stop every writer meanwhile.
+//! Ordinary deletes overwrite data only where that writes no additional page, so free pages still contain it. When a tenant
+//! is erased they are allocated, filled with zeros and freed again. Rejected: a rewrite of the whole database, because it
+//! would block every writer meanwhile.
 
 use super::WriteTx;
 use crate::error::StatementError;
 
-/// Pages overwritten by one transaction. Bounds how long others wait for it.
+/// Pages overwritten by one transaction, which bounds how long others wait for it.
 const PAGES: i64 = 2_048;
-/// What a page that continues a row does not hold of it: the number of the next one.
+/// The bytes of an overflow page that hold no data: the number of the next page.
 const LINK_BYTES: i64 = 4;
-/// So much of a row lies beside its key that the pages which continue it are filled to the last byte.
+/// So much of a row is stored beside its key that its overflow pages are filled to the last byte.
 const BESIDE_BYTES: i64 = 600;
 
 impl WriteTx<'_> {
@@ -19,7 +19,7 @@ impl WriteTx<'_> {
         Ok(self.conn.pragma_query_value(None, "freelist_count", |row| row.get(0))?)
     }
 
-    /// How many were overwritten, with those `before`, and whether there are more.
+    /// Returns how many pages were overwritten, including those `before`, and whether more are left.
     pub(crate) fn blank_free_pages(&mut self, before: i64) -> Result<(i64, bool), StatementError> {
         let pages = self.free_pages()?.min(PAGES);
         let page_bytes: i64 = self.conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -28,7 +28,7 @@ impl WriteTx<'_> {
         Ok((before + pages, pages == PAGES))
     }
 
-    /// The log, which has the pages as they were, goes with the commit.
+    /// Frees the pages again. The log, which holds their former contents, is truncated after the commit.
     pub(crate) fn give_blanks_back(&mut self) -> Result<(), StatementError> {
         self.conn.prepare_cached("DELETE FROM blanks")?.execute([])?;
         self.erased = true;

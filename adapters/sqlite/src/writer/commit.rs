@@ -1,4 +1,4 @@
-//! Changes, one after the other: each all of it or none of it.
+//! Applies changes one after the other, each completely or not at all.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::error::StatementError;
 use crate::reads;
 use crate::row::priority_code;
 
-/// An item refused, or a transaction failed: the first is an answer, the second is not.
+/// The inner error is the answer to one item; the outer one fails the transaction.
 pub(super) type ChangeResult<T> = Result<Result<T, ChangeError>, StatementError>;
 
-/// What is known of the call that is being committed.
+/// The state of the call that is being committed.
 struct CommitCall<'a> {
-    /// The last number given away before it.
+    /// The last sequence number assigned before the call.
     last_seq: i64,
     refused: BTreeSet<&'a JobId>,
 }
@@ -38,8 +38,7 @@ impl WriteTx<'_> {
         Ok(results)
     }
 
-    /// A change is checked before anything of it is written, so that a refused one leaves no trace and its neighbours
-    /// need no savepoint.
+    /// Checks a change before anything of it is written, so that a refused change leaves no trace and needs no savepoint.
     fn apply(&mut self, sheet: &EncodedChange, call: &CommitCall<'_>) -> ChangeResult<JobSeq> {
         let transition = &sheet.change.transition;
         if !self.proves(&transition.evidence)? {
@@ -52,7 +51,7 @@ impl WriteTx<'_> {
         Ok(moved)
     }
 
-    /// What a change writes besides the job's own rows.
+    /// Writes the rows of a change other than the job's own.
     pub(super) fn keep_sides(&mut self, seq: JobSeq, sheet: &EncodedChange) -> Result<(), StatementError> {
         let transition = &sheet.change.transition;
         if let Some(letter) = &transition.dead_letter {
@@ -164,7 +163,7 @@ impl WriteTx<'_> {
         self.first(sql, params)
     }
 
-    /// The first column of the first row, if there is one. All rows are stepped through, as RETURNING wants it.
+    /// The first column of the first row, if there is one. All rows are stepped through, as RETURNING requires.
     fn first<T: FromSql>(&self, sql: &str, params: impl rusqlite::Params) -> Result<Option<T>, StatementError> {
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query(params)?;

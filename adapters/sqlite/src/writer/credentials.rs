@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Writes credentials.
 
 use lockgate_core::access::{Credential, CredentialId};
 use lockgate_core::audit::AuditEntry;
@@ -26,7 +26,8 @@ impl WriteTx<'_> {
         Ok(added)
     }
 
-    /// C-1, C-3.
+    /// C-1, C-3: the end can only move earlier, and the credential `given` as evidence must still be valid when the
+    /// statement runs.
     pub(crate) fn end_credential(
         &mut self,
         id: &CredentialId,

@@ -1,4 +1,4 @@
-//! What a job owes, and the result that waits until it does not.
+//! Writes the duties of jobs, and the result that is held while its scan is owed.
 
 use lockgate_core::ids::{JobSeq, TenantId};
 use lockgate_core::job::Duty;
@@ -39,7 +39,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// The held result of a job that ends. A result is held only while its scan is owed, so other ends need not look.
+    /// The held result of a job that ends. A result is held only while its scan is owed, so other ends skip the read.
     pub(super) fn take_held_result(&self, seq: i64, sheet: &EncodedChange) -> Result<Option<String>, StatementError> {
         if !sheet.duties.contains(&(Duty::Scan, false)) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Forgetting a tenant.
+//! Erases a tenant.
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_core::ids::TenantId;
@@ -9,7 +9,7 @@ use super::WriteTx;
 use crate::connection::{OVERWRITE_ALWAYS, OVERWRITE_USUALLY};
 use crate::error::StatementError;
 
-/// What a tenant has besides jobs, runs and slots.
+/// The tenant's rows other than jobs, runs and slots.
 const REST: [&str; 5] = [
     "DELETE FROM schedules WHERE tenant = ?1",
     "DELETE FROM dags WHERE tenant = ?1",
@@ -19,7 +19,7 @@ const REST: [&str; 5] = [
 ];
 
 impl WriteTx<'_> {
-    /// `jobs` were found by a reader: each is looked at again.
+    /// `jobs` were found by an earlier read, so each is checked again.
     pub(crate) fn erase(
         &mut self,
         tenant: &TenantId,
@@ -62,7 +62,7 @@ impl WriteTx<'_> {
     fn erase_jobs(&mut self, tenant: &TenantId, jobs: &[i64]) -> Result<u64, StatementError> {
         let mut gone = 0;
         for seq in jobs {
-            // It may have begun a new life, or be gone.
+            // The job may have begun a new life, or be deleted already.
             let still = params![tenant.as_str(), seq - 1, seq, 1];
             if self.number(include_str!("../../queries/jobs_to_erase.sql"), still)?.is_some() {
                 let untold = "DELETE FROM outbox WHERE job_id = (SELECT job_id FROM jobs WHERE seq = ?1)";
@@ -85,13 +85,13 @@ impl WriteTx<'_> {
         Ok(over.len() as u64)
     }
 
-    /// How many rows went.
+    /// Returns how many rows were deleted.
     fn erase_rest(&mut self, tenant: &TenantId, limit: usize) -> Result<usize, StatementError> {
         let mut gone = 0;
         for sql in REST {
             gone += self.conn.prepare_cached(sql)?.execute([tenant.as_str()])?;
         }
-        // Nothing waits in its lanes any more.
+        // No job waits in the tenant's lanes any more.
         self.conn.prepare_cached("DELETE FROM lanes WHERE key ->> '$.tenant' = ?1")?.execute([tenant.as_str()])?;
         self.lanes.clear();
         let most = i64::try_from(limit).unwrap_or(i64::MAX);

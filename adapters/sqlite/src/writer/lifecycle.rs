@@ -1,7 +1,7 @@
-//! How a job's rows move: born, on, to history, within history, and back.
+//! Moves a job's rows: created, between live states, to history, within history, and back to live.
 //!
-//! The request is written once and stays; what moves is the small row beside it. Each move names the version it
-//! replaces; a move that touches no row was overtaken.
+//! The request is written once and stays; only the small row beside it moves. Each statement names the version that it
+//! replaces; a move that updates no row was overtaken by another change.
 
 use lockgate_core::job::{Job, JobState};
 use lockgate_sql::codes::state_code;
@@ -14,7 +14,7 @@ use crate::error::StatementError;
 use crate::row::priority_code;
 
 impl WriteTx<'_> {
-    /// The request, for ever. False when its id is taken.
+    /// Writes the request, once for all lives. False if the id is taken.
     pub(super) fn record(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let inserted = self.statements.insert_job.execute(params![
@@ -36,7 +36,7 @@ impl WriteTx<'_> {
         let payload = bytes(job.request.payload.as_str());
         self.tallies.add(&job.request.tenant, TenantDelta { live: 1, stored_bytes: payload, ..TenantDelta::default() });
         if job.state().is_terminal() {
-            // Denied at submit: history is all it has.
+            // The job was denied at submit: it goes straight to history.
             self.totals_row.job_ended(priority);
             self.tallies.add(&job.request.tenant, TenantDelta { live: -1, ended: 1, ..TenantDelta::default() });
             return self.insert_done(seq, sheet, &sheet.events, None);
@@ -44,7 +44,7 @@ impl WriteTx<'_> {
         self.insert_hot(seq, sheet, &sheet.events)
     }
 
-    /// A job that is born or revived has no holder.
+    /// A created or revived job has no holder, so those columns are empty.
     fn insert_hot(&mut self, seq: i64, sheet: &EncodedChange, events: &str) -> Result<(), StatementError> {
         let job = &sheet.change.transition.job;
         let (lane, must_wait) = (self.lane_id(job.lane())?, self.must_wait(job));
@@ -85,11 +85,11 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Live to live.
+    /// Updates a live job that stays live.
     pub(super) fn move_on(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let must_wait = self.must_wait(job);
-        // A new verdict may have changed what the job asks for, and so its lane. It counts only while the job waits in it.
+        // A new verdict may have changed the shape, and thereby the lane. The lane is stored only while the job waits in it.
         let lane = if job.state() == JobState::Scheduled { Some(self.lane_id(job.lane())?) } else { None };
         let columns = params![
             seq,
@@ -116,7 +116,8 @@ impl WriteTx<'_> {
         Ok(changed == 1)
     }
 
-    /// Live to ended. Read and deleted by two statements: `RETURNING` would make a table for its one row.
+    /// Moves a live job to history. Read and delete are two statements, because `RETURNING` would build a temporary table
+    /// for its single row.
     pub(super) fn end(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let left = self.statements.leave_hot.query_row([seq, job.version - 1], |row| row.get(0)).optional()?;
@@ -130,7 +131,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Ended to ended: a late scan, a release, or a replay that was denied at once.
+    /// Updates an ended job that stays ended: a late scan, a release, or a replay that was denied at once.
     pub(super) fn end_again(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let before = self.result_bytes(seq)?;
@@ -148,7 +149,7 @@ impl WriteTx<'_> {
         }
         let more = self.result_bytes(seq)? - before;
         self.tallies.add(&job.request.tenant, TenantDelta { stored_bytes: more, ..TenantDelta::default() });
-        // J-4: a job that stays dead keeps its letter.
+        // J-4: a job that stays dead keeps its dead letter.
         let letter_stays = job.state().is_dead() && sheet.change.transition.dead_letter.is_none();
         if !letter_stays {
             self.drop_letter(seq)?;
@@ -156,7 +157,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Ended to live: a new life.
+    /// Moves an ended job back to live: a new life.
     pub(super) fn revive(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let result = self.result_bytes(seq)?;
@@ -172,13 +173,13 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Of a job that has ended.
+    /// The size of an ended job's result.
     fn result_bytes(&self, seq: i64) -> Result<i64, StatementError> {
         let sql = "SELECT COALESCE(octet_length(result), 0) FROM jobs_done WHERE seq = ?1";
         Ok(self.number(sql, [seq])?.unwrap_or(0))
     }
 
-    /// Only jobs that had to wait are found by `due`; the others were offered when they were committed.
+    /// The index behind `due` holds only jobs that had to wait; the others were offered when they were committed.
     fn must_wait(&self, job: &Job) -> bool {
         job.state() == JobState::Scheduled && job.life.due_at > self.now
     }

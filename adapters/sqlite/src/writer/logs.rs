@@ -1,4 +1,4 @@
-//! Log lines, bounded per job.
+//! Writes log lines, a bounded number per job.
 
 use lockgate_ports::LogLine;
 use lockgate_ports::store::LOG_LINES_MAX;

@@ -1,4 +1,4 @@
-//! The writing thread: group commit.
+//! The writing thread, which implements group commit.
 
 mod blanks;
 mod commit;
@@ -39,13 +39,13 @@ use crate::commit_mark::{CommitMark, CommitPosition};
 use crate::error::{OpenError, StatementError, failed_commit};
 use crate::reserve::Reserve;
 
-/// Changes in one transaction. Bounds how long the first caller of a group waits for the last one's statements.
+/// The most changes of one transaction. Bounds how long the first caller of a group waits for the last one's statements.
 const GROUP_WEIGHT_MAX: usize = 8_192;
 
-/// What the first failed sync said; None while all is well.
+/// The error of the first failed sync; None before that.
 pub(crate) type Fatal = watch::Sender<Option<StoreError>>;
 
-/// The door to the writing thread.
+/// A handle to the writing thread.
 pub(crate) struct WriterHandle {
     tasks: Option<Sender<Box<dyn TxTask>>>,
     thread: Option<JoinHandle<()>>,
@@ -89,7 +89,7 @@ impl WriterHandle {
         Ok(Self { tasks: Some(tasks), thread: Some(thread), totals, commits })
     }
 
-    /// Runs `work` in the next transaction and answers when it is durable. `work` may be run again after a rollback.
+    /// Runs `work` in the next transaction and answers once it is durable. `work` may run again after a rollback.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         weight: usize,
@@ -99,7 +99,7 @@ impl WriterHandle {
         let (reply, answer) = oneshot::channel();
         let task = Box::new(QueuedWrite::new(weight, work, reply));
         self.tasks.as_ref().ok_or_else(gone)?.send(task).map_err(|_| gone())?;
-        // The thread died with the task in its hands: how far it came is unknown.
+        // The thread died while it held the task, so the outcome is unknown.
         answer.await.unwrap_or_else(|_| Err(StoreError::UnknownOutcome("the writing thread has died".to_owned())))
     }
 
@@ -113,7 +113,7 @@ impl WriterHandle {
 }
 
 impl Drop for WriterHandle {
-    /// What was accepted is still written; the connection is closed when this returns.
+    /// Writes all accepted tasks; the connection is closed on return.
     fn drop(&mut self) {
         self.tasks = None;
         if let Some(thread) = self.thread.take()
@@ -124,7 +124,8 @@ impl Drop for WriterHandle {
     }
 }
 
-/// Held by the writing thread: a process whose writer died would go on refusing for ever, so it is asked to end.
+/// Held by the writing thread. A process whose writer has died would refuse writes for ever, so the drop of this value asks
+/// it to end.
 struct Alarm(Arc<Fatal>);
 
 impl Drop for Alarm {
@@ -136,21 +137,21 @@ impl Drop for Alarm {
     }
 }
 
-/// How far commits went, by the database and by the mark beside it.
+/// How far commits went, in the database and in the commit mark.
 pub(crate) struct CommitProgress {
     pub(crate) position: CommitPosition,
     pub(crate) mark: CommitMark,
 }
 
 impl CommitProgress {
-    /// Inside the transaction that is to be counted.
+    /// Must run inside the transaction to be counted.
     fn count(&self, conn: &Connection) -> rusqlite::Result<()> {
         let commits = stored(self.position.commits + 1);
         conn.prepare_cached("UPDATE book SET commits = ?1")?.execute([commits])?;
         Ok(())
     }
 
-    /// After its sync, before a caller is answered.
+    /// Must run after the sync and before a caller is answered.
     fn committed(&mut self, last_seq: i64) {
         self.position.commits += 1;
         self.position.last_seq = last_seq;
@@ -158,11 +159,11 @@ impl CommitProgress {
     }
 }
 
-/// What the writing thread works with.
+/// The state of the writing thread.
 struct WriterThread {
     conn: Connection,
     clock: Arc<dyn Clock>,
-    /// As of the last commit.
+    /// The state as of the last commit.
     truth: WriterState,
     lanes: LaneIds,
     totals: Arc<Mutex<Totals>>,
@@ -170,7 +171,7 @@ struct WriterThread {
     log: LogKeeper,
     progress: CommitProgress,
     reserve: Arc<Reserve>,
-    /// Something was erased, and the log still has it.
+    /// Something was erased, and the log still contains it.
     log_says_too_much: bool,
     fatal: Arc<Fatal>,
 }
@@ -194,8 +195,8 @@ impl WriterThread {
         }
     }
 
-    /// One transaction for all. If one task's own fault rolled it back, each gets a transaction of its own, so that
-    /// no call fails because of a neighbour.
+    /// Runs one transaction for the whole group. If the fault of one task rolled it back, each task gets a transaction of
+    /// its own, so that none fails because of another.
     fn settle(&mut self, mut group: Vec<Box<dyn TxTask>>) {
         match self.transact(&mut group) {
             Ok(()) => answer(group, &Ok(())),
@@ -212,7 +213,8 @@ impl WriterThread {
         }
     }
 
-    /// The reserve first, for copying the log back may take room; then the room of the log, which may be what the next commit lacks.
+    /// Deletes the reserve first, because copying the log back may need space; then truncates the log, which may be the
+    /// space that the next commit lacks.
     fn make_room(&self) {
         self.reserve.give_up();
         if let Err(fault) = self.log.make_room(&self.conn) {
@@ -242,7 +244,7 @@ impl WriterThread {
         }
     }
 
-    /// What was erased is still in the log. Tried again after the next commit if a reader uses it.
+    /// Truncates the log, which still contains what was erased. Tried again after the next commit if a reader uses the log.
     fn cut_log(&mut self) {
         if self.log_says_too_much {
             match self.log.make_room(&self.conn) {
@@ -266,7 +268,7 @@ impl WriterThread {
         if state.totals_row != self.truth.totals_row {
             state.totals_row.write(&self.conn)?;
         }
-        // A transaction that changed nothing stays free of a sync.
+        // A transaction that changed nothing must not cause a sync by counting itself.
         let counted = self.conn.total_changes() > changes_before;
         if counted {
             self.progress.count(&self.conn)?;
@@ -291,9 +293,9 @@ impl WriterThread {
     }
 
     fn roll_back(&mut self) {
-        // Lanes interned by the failed transaction do not exist.
+        // Lanes interned by the failed transaction do not exist in the database.
         self.lanes.clear();
-        // SQLite has rolled back by itself after some errors.
+        // After some errors SQLite has already rolled back by itself.
         if self.conn.is_autocommit() {
             return;
         }
@@ -311,14 +313,14 @@ impl WriterThread {
         if fault.is_failed_sync() {
             self.stop(StoreError::UnknownOutcome(fault.to_string()));
         } else if fault.is_refused() {
-            // The caller names the row in its log line, once.
+            // The caller logs this row once, with its name.
             tracing::debug!(error = %fault, "a row was refused");
         } else {
             tracing::warn!(error = %fault, "a write failed and was rolled back");
         }
     }
 
-    /// Nothing is written any more; the process is asked to end.
+    /// Stops all writing, and asks the process to end.
     fn stop(&self, error: StoreError) {
         tracing::error!(%error, "writing has stopped");
         self.fatal.send_if_modified(|slot| slot.is_none() && slot.replace(error).is_none());
@@ -331,17 +333,17 @@ fn answer(group: Vec<Box<dyn TxTask>>, outcome: &Result<(), StoreError>) {
     }
 }
 
-/// What a transaction that was committed leaves.
+/// The outcome of a committed transaction.
 struct CommittedTx {
     state: WriterState,
     erased: bool,
 }
 
-/// Why a transaction did not happen.
+/// Why a transaction failed.
 enum TxFailure {
     /// Rolled back before COMMIT.
     Fault(StatementError),
-    /// The answer is settled.
+    /// The answer for every caller is known already.
     Known(StoreError),
 }
 

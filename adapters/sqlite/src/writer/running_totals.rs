@@ -1,4 +1,4 @@
-//! Running numbers, written once per transaction.
+//! Running totals, written once per transaction.
 
 use lockgate_ports::Totals;
 use lockgate_sql::codes::stored;

@@ -1,4 +1,4 @@
-//! DAGs, steps of runs, and what runs are told.
+//! Writes DAGs, steps of runs, and messages to runs.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::encoded_run_step::EncodedRunStep;
 use crate::error::StatementError;
 use crate::reads;
 
-/// What became of a step: the jobs it inserted, or why it was refused.
+/// The outcome of a step: its inserted jobs, or why it was refused.
 pub(crate) type StepResult = Result<Vec<JobSeq>, RunRefusal>;
 
 impl WriteTx<'_> {
@@ -45,8 +45,8 @@ impl WriteTx<'_> {
         sheets.iter().map(|sheet| self.step(sheet)).collect()
     }
 
-    /// checked as a whole before anything of it is written, so that a refused step leaves no trace and its neighbours
-    /// need no savepoint.
+    /// checks a step as a whole before anything of it is written, so that a refused step leaves no trace and needs no
+    /// savepoint.
     fn step(&mut self, sheet: &EncodedRunStep) -> Result<StepResult, StatementError> {
         let before = self.version_and_state(sheet.head.id.as_str())?;
         if let Some(refusal) = self.refuses(sheet, before.map(|(version, _)| version))? {
@@ -138,7 +138,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// What a change of a job means to the run that it belongs to.
+    /// Writes what a job's change means for the run that it belongs to.
     pub(super) fn keep_part(&self, seq: JobSeq, part: &RunRef, sheet: &EncodedChange) -> Result<(), StatementError> {
         let job = &sheet.change.transition.job;
         if job.version == 1 {
@@ -156,7 +156,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// of a job or of a run inside of it.
+    /// writes a message about a job or a sub-run.
     fn tell(&self, run: &RunId, job: Option<JobSeq>, child: Option<&RunId>) -> Result<(), StatementError> {
         let sql = "INSERT INTO run_news (run_id, at, seq, child) VALUES (?1, ?2, ?3, ?4)";
         let columns = params![run.as_str(), self.now.as_millis(), job.map(|seq| seq.0), child.map(RunId::as_str)];
@@ -164,7 +164,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// A run that is over with all that belongs to it. How many rows it and its nodes were.
+    /// Deletes an ended run with all its rows. Returns how many rows it and its nodes were.
     pub(super) fn forget_run(&self, run_no: i64, run_id: &str) -> Result<usize, StatementError> {
         let nodes = self.conn.prepare_cached("DELETE FROM run_nodes WHERE run_no = ?1")?.execute([run_no])?;
         for sql in RUN_BELONGINGS {
@@ -173,7 +173,7 @@ impl WriteTx<'_> {
         Ok(1 + nodes)
     }
 
-    /// Whole runs, oldest end first, until they and their nodes are `limit` rows or more.
+    /// Deletes whole runs, the oldest end first, until they and their nodes are `limit` rows or more.
     pub(super) fn prune_runs(&self, before: i64, limit: usize) -> Result<u64, StatementError> {
         let mut query = self.conn.prepare_cached(include_str!("../../queries/runs_to_prune.sql"))?;
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -190,16 +190,16 @@ impl WriteTx<'_> {
         for sql in ["DELETE FROM run_keys WHERE free_at <= ?1", "DELETE FROM memos WHERE until <= ?1"] {
             self.conn.prepare_cached(sql)?.execute([self.now.as_millis()])?;
         }
-        // Told late, by the last jobs of a run that is gone.
+        // Messages that the last jobs of deleted runs wrote late.
         self.conn.prepare_cached(include_str!("../../queries/forget_stray_news.sql"))?.execute([before])?;
         Ok(gone)
     }
 }
 
-/// The first state of a run that is over, as a number.
+/// The first state of a run that is over, as a code.
 const FIRST_OVER: i64 = RunState::Succeeded as i64;
 
-/// A run and what belongs to it besides its nodes.
+/// Deletes a run and its rows other than its nodes.
 const RUN_BELONGINGS: [&str; 3] = [
     "DELETE FROM runs WHERE run_id = ?1",
     "DELETE FROM run_news WHERE run_id = ?1",

@@ -1,4 +1,4 @@
-//! Turns of schedules, and how long their slots are kept.
+//! Writes turns of schedules, and deletes slots past their retention.
 
 use lockgate_ports::store::{TurnConflict, next_place, places};
 use lockgate_sql::{EncodedScheduleTurn, EncodedSlot};
@@ -7,7 +7,7 @@ use rusqlite::params;
 use super::WriteTx;
 use crate::error::StatementError;
 
-/// Which schedule is meant.
+/// Tenant and name of a schedule.
 type ScheduleName<'a> = (&'a str, &'a str);
 
 impl WriteTx<'_> {
@@ -15,8 +15,8 @@ impl WriteTx<'_> {
         sheets.iter().map(|sheet| self.take_turn(sheet)).collect()
     }
 
-    /// T-1: checked as a whole before anything of it is written, so that a refused turn leaves no trace and its neighbours
-    /// need no savepoint.
+    /// T-1: checks a turn as a whole before anything of it is written, so that a refused turn leaves no trace and needs no
+    /// savepoint.
     fn take_turn(&mut self, sheet: &EncodedScheduleTurn) -> Result<Result<(), TurnConflict>, StatementError> {
         let schedule = &sheet.schedule;
         let name = (schedule.tenant.as_str(), &*schedule.name);
@@ -62,7 +62,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Upserts the slot; a pruned one is inserted again.
+    /// Updates the slot; one that was pruned meanwhile is inserted again.
     fn change_slot(&self, name: ScheduleName<'_>, slot: &EncodedSlot) -> Result<(), StatementError> {
         let EncodedSlot { key, outcome, decided_at, body } = slot;
         let columns = params![name.0, name.1, &*key.series.0, key.nominal.as_millis(), outcome, decided_at, body];
@@ -72,7 +72,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Oldest decision first. How many went.
+    /// Deletes slots, the oldest decision first. Returns how many.
     pub(super) fn prune_slots(&self, before: i64, limit: usize) -> Result<u64, StatementError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let gone = self.conn.prepare_cached(include_str!("../../queries/prune_slots.sql"))?.execute([before, limit])?;

@@ -1,4 +1,4 @@
-//! Edges, sessions and leases.
+//! Writes edges, sessions and leases.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl WriteTx<'_> {
         edge: &EdgeId,
         profile: &WorkerProfile,
     ) -> Result<Result<AttachedSession, Unattached>, StatementError> {
-        // An edge that never renews must still be found and closed one day.
+        // Inserts the edge, so that one which never renews its lease is still found and closed.
         let mut known =
             self.conn.prepare_cached("INSERT INTO edges (edge, expires_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
         known.execute(params![edge.as_str(), self.now.as_millis()])?;
@@ -50,7 +50,7 @@ impl WriteTx<'_> {
         let mut attach = self.conn.prepare_cached(include_str!("../../queries/attach.sql"))?;
         let mut rows = attach.query(params![session.as_str(), edge.as_str(), profile])?;
         let mut attached = Err(Unattached::AnotherOwner);
-        // To the end, as RETURNING wants it.
+        // All rows are stepped through, as RETURNING requires.
         while let Some(row) = rows.next()? {
             attached = Ok(AttachedSession { epoch: row.get::<_, i64>(0)?.unsigned_abs(), sent_away: row.get(1)? });
         }

@@ -1,4 +1,4 @@
-//! What each tenant takes, counted in memory while a transaction is open and written once per tenant before its commit.
+//! The usage of each tenant, counted in memory while a transaction is open and written once per tenant before its commit.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::WriteTx;
 use crate::error::StatementError;
 use crate::reads;
 
-/// By how much a tenant's numbers change.
+/// By how much a tenant's counts change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TenantDelta {
     pub(super) live: i64,
@@ -19,7 +19,7 @@ pub(super) struct TenantDelta {
     pub(super) stored_bytes: i64,
 }
 
-/// The changes of one transaction. They go with it when it is rolled back.
+/// The changes of one transaction; dropped if it is rolled back.
 #[derive(Default)]
 pub(super) struct Tallies(BTreeMap<TenantId, TenantDelta>);
 
@@ -32,7 +32,7 @@ impl Tallies {
         }
     }
 
-    /// A tenant whose changes come to nothing is written too: it was here.
+    /// A tenant whose changes add up to zero is written too, so that it is known to have been here.
     pub(super) fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
         let mut write = conn.prepare_cached(include_str!("../../queries/write_tally.sql"))?;
         for (tenant, change) in &self.0 {
@@ -65,13 +65,13 @@ impl TenantDelta {
 }
 
 impl WriteTx<'_> {
-    /// As it will be if the transaction is committed now.
+    /// The usage after a commit of this transaction.
     pub(super) fn usage(&self, tenant: &TenantId) -> Result<Usage, StatementError> {
         let kept = reads::usage(self.conn, std::slice::from_ref(tenant))?.pop().unwrap_or_default();
         Ok(self.tallies.0.get(tenant).copied().unwrap_or_default().over(kept))
     }
 
-    /// Whether there was anything to forget.
+    /// Returns whether the tenant had a tally.
     pub(super) fn forget_tally(&mut self, tenant: &TenantId) -> Result<bool, StatementError> {
         let changed = self.tallies.0.remove(tenant).is_some();
         let gone = self.conn.prepare_cached("DELETE FROM tallies WHERE tenant = ?1")?.execute([tenant.as_str()])?;
@@ -79,7 +79,7 @@ impl WriteTx<'_> {
     }
 }
 
-/// How many bytes a text takes.
+/// The size of a text in bytes.
 pub(super) fn bytes(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX)
 }

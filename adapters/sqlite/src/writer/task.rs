@@ -1,4 +1,4 @@
-//! Work for the writing thread, and the way its answer goes back.
+//! Tasks for the writing thread, and the channel for their answers.
 
 use lockgate_ports::StoreError;
 use tokio::sync::oneshot;
@@ -7,7 +7,7 @@ use super::WriteTx;
 use crate::error::StatementError;
 
 pub(super) trait TxTask: Send {
-    /// How much it adds to a transaction, in changes.
+    /// The task's weight in a transaction, in changes.
     fn weight(&self) -> usize;
 
     /// May run again after a rollback.
@@ -43,9 +43,9 @@ impl<T: Send, F: FnMut(&mut WriteTx<'_>) -> Result<T, StatementError> + Send> Tx
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
         let never_run = || StoreError::Unavailable("the work was not done".to_owned());
         let Self { value, reply, work, .. } = *self;
-        // Before the answer, so that what the caller shares with it is freed by the caller.
+        // Dropped before the answer, so that data shared with the caller is freed by the caller's thread.
         drop(work);
-        // A caller that went away does not want its answer.
+        // The send fails if the caller has gone, which is not an error.
         let _ = reply.send(outcome.and_then(|()| value.ok_or_else(never_run)));
     }
 }

@@ -1,4 +1,4 @@
-//! After the database was brought back to an earlier state.
+//! Begins a new timeline after the database was restored to an earlier state.
 
 use lockgate_core::audit::AuditEntry;
 use lockgate_sql::codes::state;
@@ -12,7 +12,7 @@ use crate::error::StatementError;
 const PAGE: i64 = 1_000;
 
 impl WriteTx<'_> {
-    /// One transaction for all of them: it is done while no other process has the folder.
+    /// One transaction for all jobs: no other process has the folder meanwhile, so no one waits for it.
     pub(crate) fn begin_timeline(&mut self, salt: &[u8; 16], audit: &AuditEntry) -> Result<Option<u64>, StatementError> {
         let leased = "SELECT 1 FROM edges WHERE closed_at IS NULL AND expires_at > ?1";
         if self.number(leased, [self.now.as_millis()])?.is_some() {
@@ -32,7 +32,7 @@ impl WriteTx<'_> {
             }
         }
         self.keep_audit(std::slice::from_ref(audit))?;
-        // A loss that was accepted is dealt with.
+        // With the new timeline an accepted loss needs no further care.
         self.conn.execute("UPDATE book SET accepted_loss = NULL", [])?;
         Ok(Some(jobs))
     }

@@ -1,4 +1,4 @@
-//! Configuration in force, and the audit trail.
+//! Writes the configuration in force and the audit trail.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl WriteTx<'_> {
         if in_force.unsigned_abs() != change.expected {
             return Ok(Err(Outdated { in_force: in_force.unsigned_abs() }));
         }
-        // An empty text is one that is kept elsewhere; the first that is known stays for ever.
+        // An empty text means that the text is stored elsewhere; the first known text is kept for ever.
         let keep = "INSERT INTO snapshots (kind, id, text) VALUES (?1, ?2, ?3) \
                     ON CONFLICT DO UPDATE SET text = excluded.text WHERE text = ''";
         self.conn.prepare_cached(keep)?.execute(params![kind, &*change.id, &*change.text])?;
@@ -46,7 +46,7 @@ impl WriteTx<'_> {
             SnapshotKind::Policy => self.in_force.policy = Arc::clone(&change.id),
             SnapshotKind::Pools => self.in_force.routing.pools = Arc::clone(&change.id),
             SnapshotKind::PoolStates => self.in_force.routing.states = Arc::clone(&change.id),
-            // Nothing that is committed depends on them.
+            // No commit checks these against its evidence, so the writer need not know them.
             SnapshotKind::Timeouts | SnapshotKind::Quotas => {}
         }
         self.keep_audit(std::slice::from_ref(&change.audit))?;
@@ -72,7 +72,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// The statement itself finds out whether the block continues the head.
+    /// The statement itself checks that the block continues the head.
     pub(crate) fn seal(&mut self, block: &Block) -> Result<bool, StatementError> {
         let mut insert = self.conn.prepare_cached(include_str!("../../queries/seal_block.sql"))?;
         let added = insert.execute(params![

@@ -1,4 +1,4 @@
-//! Retention, the outbox, and the proof that writing works.
+//! Retention, the outbox, and the health check that writing works.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::WriteTx;
 use super::tallies::TenantDelta;
 use crate::error::StatementError;
 
-/// An ended job and what belongs to it besides its duties and its letter.
+/// Deletes an ended job's rows other than its duties and its dead letter.
 const BELONGINGS: [&str; 7] = [
     "DELETE FROM jobs WHERE seq = ?1",
     "DELETE FROM jobs_done WHERE seq = ?1",
@@ -22,7 +22,7 @@ const BELONGINGS: [&str; 7] = [
     "DELETE FROM memos WHERE seq = ?1",
 ];
 
-/// The life of a job that never was: born, claimed, ended, forgotten. No other connection sees any of it.
+/// The life of a rehearsed job: created, claimed, ended, deleted. No other connection sees it.
 const REHEARSED: [&str; 7] = [
     "INSERT INTO jobs (seq, job_id, tenant, topic, hash, request, payload) VALUES (?1, '~rehearsal', '', '', x'', '', '')",
     "INSERT INTO jobs_hot (seq, version, state, lane_id, due_at, delayed, deadline_at, life, events) \
@@ -49,7 +49,7 @@ impl WriteTx<'_> {
         Ok(old.len() as u64 + self.prune_runs(before, limit)? + self.prune_slots(before, limit)?)
     }
 
-    /// An ended job with all that belongs to it.
+    /// Deletes an ended job with all its rows.
     pub(super) fn forget_job(&mut self, seq: i64) -> Result<(), StatementError> {
         let (tenant, stored_bytes) = self.size_of(seq)?;
         self.tallies.add(&tenant, TenantDelta { ended: -1, stored_bytes: -stored_bytes, ..TenantDelta::default() });
@@ -84,9 +84,9 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Writes what a submit, a claim and a result write, and takes it away again: the same B-trees at the place where the next job
-    /// goes, and as many pages as a small submit needs on the disk. A damaged page counts as a fault of this task alone: a submit in
-    /// the same transaction may not need that page, and is tried without it.
+    /// Executes what a submit, a claim and a result write, and deletes it again: in the same B-trees, at the position of the
+    /// next job, and with as many pages as a small submit needs on disk. A damaged page counts as the fault of this task
+    /// alone: a submit in the same transaction may not need that page, and is tried without this task.
     pub(crate) fn rehearse(&mut self) -> Result<(), StatementError> {
         self.rehearse_life(self.totals_row.last_seq + 1).map_err(|fault| match fault.before_commit() {
             StoreError::Corrupt(text) => StatementError::Row(text),

@@ -1,4 +1,4 @@
-//! One open transaction, as its tasks see it.
+//! An open transaction, as its tasks see it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::RunningTotals;
 use super::tallies::Tallies;
 use crate::error::StatementError;
 
-/// Lanes remembered by the writing thread. Looked up, never walked through.
+/// Lanes that the writing thread remembers. Looked up and never iterated.
 #[derive(Default)]
 pub(super) struct LaneIds {
     known: HashMap<LaneKey, i64>,
-    /// How far unused ones were looked for.
+    /// How far the search for unused lanes has come.
     looked_at: i64,
 }
 
-/// A client that makes up topics must not fill the memory.
+/// The most remembered lanes, so that a client with made-up topics cannot fill the memory.
 const LANES_REMEMBERED_MAX: usize = 10_000;
-/// Lanes looked at in one round of pruning.
+/// Lanes checked in one round of pruning.
 const LANES_LOOKED_AT: i64 = 10_000;
 
 impl LaneIds {
@@ -33,14 +33,14 @@ impl LaneIds {
     }
 }
 
-/// What becomes true with the commit, and what is true since the last one.
+/// State that a commit makes true; before it, the state since the last commit.
 #[derive(Clone)]
 pub(super) struct WriterState {
     pub(super) totals_row: RunningTotals,
     pub(super) in_force: ActiveIds,
 }
 
-/// The ids of what is in force. The writing thread knows them, so that a dispatch need not ask.
+/// The ids of the configuration in force. The writing thread remembers them, so that a dispatch needs no read.
 #[derive(Clone)]
 pub(super) struct ActiveIds {
     pub(super) policy: Arc<str>,
@@ -49,20 +49,20 @@ pub(super) struct ActiveIds {
 
 pub(crate) struct WriteTx<'c> {
     pub(super) conn: &'c Connection,
-    /// The Store's time: read once, after everything in the group had arrived.
+    /// The Store's time: read once per transaction, after the whole group has arrived.
     pub(super) now: Timestamp,
     pub(super) totals_row: &'c mut RunningTotals,
     pub(super) in_force: &'c mut ActiveIds,
     pub(super) statements: Statements<'c>,
     pub(super) lanes: &'c mut LaneIds,
     pub(super) tallies: Tallies,
-    /// The log must not say any more what was before this transaction.
+    /// The log must be truncated, because it holds erased data from before this transaction.
     pub(super) erased: bool,
-    /// Sessions asked for as evidence in this transaction: epoch and whether closed.
+    /// Sessions read as evidence in this transaction: epoch, and whether closed.
     seen: BTreeMap<SessionId, Option<(u64, bool)>>,
 }
 
-/// The statements of the hot path, looked up once per transaction instead of once per job.
+/// The prepared statements of the hot path, looked up once per transaction instead of once per job.
 pub(super) struct Statements<'c> {
     pub(super) insert_job: CachedStatement<'c>,
     pub(super) insert_hot: CachedStatement<'c>,
@@ -110,7 +110,7 @@ impl<'c> WriteTx<'c> {
         })
     }
 
-    /// Asked anew each time: another change of this transaction may have moved it.
+    /// Read anew each time, because an earlier change of this transaction may have changed it.
     fn is_unchanged(&self, job: &JobId, version: i64) -> Result<bool, StatementError> {
         let sql =
             "SELECT 1 FROM jobs JOIN jobs_hot ON jobs_hot.seq = jobs.seq WHERE jobs.job_id = ?1 AND jobs_hot.version = ?2";
@@ -128,19 +128,19 @@ impl<'c> WriteTx<'c> {
         Ok(found)
     }
 
-    /// A session changed in this transaction: what was seen of it no longer holds.
+    /// Forgets the cached state of a session that this transaction changed.
     pub(super) fn session_changed(&mut self, session: &SessionId) {
         self.seen.remove(session);
     }
 
-    /// Forgets lanes that nothing waits in, a bounded number at a time. A job that comes to wait names its lane anew, so
-    /// only those that wait keep one.
+    /// Deletes lanes in which no job waits, a bounded number at a time. A job that begins to wait names its lane anew, so
+    /// only lanes with waiting jobs need a row.
     pub(super) fn forget_lanes(&mut self) -> Result<(), StatementError> {
         let mut query =
             self.conn.prepare_cached("SELECT lane_id FROM lanes WHERE lane_id > ?1 ORDER BY lane_id LIMIT ?2")?;
         let page: Vec<i64> =
             query.query_map([self.lanes.looked_at, LANES_LOOKED_AT], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        // A short page is the last one: the next round begins anew.
+        // A short page is the last one: the next round starts from the beginning.
         let more = i64::try_from(page.len()).is_ok_and(|looked| looked == LANES_LOOKED_AT);
         self.lanes.looked_at = page.last().copied().filter(|_| more).unwrap_or_default();
         let mut delete = self.conn.prepare_cached(include_str!("../../queries/forget_lane.sql"))?;
