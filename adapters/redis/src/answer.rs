@@ -1,10 +1,10 @@
-//! What scripts answer: a word, then numbers, texts and lists of them.
+//! Decodes the answers of scripts: a word, then numbers, texts and lists of them.
 
 use redis::Value;
 
 use crate::error::LaneRefusal;
 
-/// Answers are read from the front.
+/// An answer, read from the front.
 pub(crate) struct ScriptAnswer(std::vec::IntoIter<Value>);
 
 impl ScriptAnswer {
@@ -66,7 +66,7 @@ impl ScriptAnswer {
     }
 }
 
-/// An answer that makes no sense is as good as none.
+/// An answer that cannot be decoded counts as no answer.
 pub(crate) fn sense<T>(read: Option<T>) -> Result<T, LaneRefusal> {
     read.ok_or_else(|| {
         tracing::error!("unexpected reply from a Redis script; check that no other program writes to these keys");

@@ -1,4 +1,4 @@
-//! What can be wrong with a server.
+//! Errors of the server and of its configuration.
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
@@ -31,7 +31,7 @@ pub enum ConnectError {
 impl From<RedisError> for ConnectError {
     fn from(error: RedisError) -> Self {
         match error.kind() {
-            // It says no for now: it reads its dump, runs a long script, or waits for its primary.
+            // The server refuses for now: it loads its dump, runs a long script, or waits for its primary.
             ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::TryAgain | ServerErrorKind::MasterDown) => {
                 Self::Unreachable(error.to_string())
             }
@@ -41,13 +41,13 @@ impl From<RedisError> for ConnectError {
     }
 }
 
-/// Why one call did nothing.
+/// Why a call had no effect.
 #[derive(Clone, Debug)]
 pub(crate) enum LaneRefusal {
-    /// The server does not know us: it was emptied or restarted, or another one took its place.
+    /// The server has no lanes of this installation: it was emptied or restarted, or replaced by another.
     Blank,
-    /// The lanes follow another version of the layout.
+    /// The lanes on the server have another version of the layout.
     Stale,
-    /// The server did not answer, or not with what a script answers.
+    /// The server did not answer, or the answer cannot be decoded.
     Away,
 }

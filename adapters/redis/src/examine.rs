@@ -1,4 +1,4 @@
-//! Looks a server over: what its settings mean for the promises.
+//! Examines a server: what its settings mean for Lockgate's guarantees.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::error::ConnectError;
 use crate::options::Options;
 use crate::server_client::ServerClient;
 
-/// Every check there is, in a fixed order. `now` is this process's time.
+/// Every check, in a fixed order. `now` is this process's time.
 pub async fn examine(options: &Options, now: impl Fn() -> Timestamp) -> Result<Vec<Check>, ConnectError> {
     let way = ServerClient::of(options)?;
     let connecting = tokio::time::timeout(options.response_timeout * 4, way.client.get_multiplexed_async_connection());

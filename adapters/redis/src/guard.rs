@@ -1,4 +1,5 @@
-//! Which messages are in hand and which are done, for all processes: it saves the work of taking one twice.
+//! Marks which messages are in hand and which are processed, for all processes. It saves work; the Store prevents doubles
+//! without it.
 
 use std::time::Duration;
 
@@ -10,16 +11,17 @@ use crate::error::ConnectError;
 use crate::options::Options;
 use crate::server_client::ServerClient;
 
-/// Where a message stands.
+/// The state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardMark {
-    /// No process had it: it is the caller's from now on.
+    /// No process had the message: the caller has it now.
     Ours,
     InHand,
     Done,
 }
 
-/// Looks and takes in one step: a mark that is set for a message that is done would stay, and say that it is in hand.
+/// Check and mark in one script: a mark set after the message was processed would remain, and claim that it is still in
+/// hand.
 const BEGIN: &str = include_str!("../scripts/counters/begin.lua");
 
 /// How long marks are kept.
@@ -36,13 +38,13 @@ pub struct RedisGuard {
 }
 
 impl RedisGuard {
-    /// A server that is away is no error: messages are taken without a guard until it comes.
+    /// An unreachable server is no error here: messages are processed without marks until it answers.
     pub async fn connect(options: &Options, lives: MarkLives) -> Result<Self, ConnectError> {
         let names = KeyNames::of(&options.installation)?;
         Ok(Self { link: CounterServer::connect(ServerClient::of(options)?, options.response_timeout).await, names, lives })
     }
 
-    /// Takes every message that no process has and none is done with. Answers in their order.
+    /// Marks every message that is neither in hand nor processed. Answers in the order of `ids`.
     pub async fn begin(&self, ids: &[String]) -> Result<Vec<GuardMark>, CountersAway> {
         let mut pipe = redis::pipe();
         for id in ids {
@@ -70,7 +72,7 @@ impl RedisGuard {
         self.run(pipe, ids).await
     }
 
-    /// No longer in hand, for others to take.
+    /// Removes the marks "in hand", so that other processes can take the messages.
     pub async fn release(&self, ids: &[String]) -> Result<(), CountersAway> {
         let mut pipe = redis::pipe();
         for id in ids {

@@ -1,5 +1,6 @@
-//! The connection. It is made when it is first needed and made anew after every failure, and each time the server says who it
-//! is: a connection never outlives the server it was made to, so what it said then holds for as long as the connection does.
+//! The connection of the lanes. It is made when first needed and again after every failure, and each new connection asks for
+//! the server's identity. A connection never outlives its server process, so the identity is valid as long as the
+//! connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +16,10 @@ use crate::options::Options;
 use crate::scripts::LoadedScript;
 use crate::server_client::ServerClient;
 
-/// After a failure no call tries again for so long, so that callers of a server that hangs do not all wait for it.
+/// After a failure no call tries to connect for this long, so that not every caller waits for a server that hangs.
 const REST: Duration = Duration::from_millis(100);
 
-/// What the lanes asked of the server so far.
+/// Requests of the lanes to the server so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounters {
     pub round_trips: u64,
@@ -38,9 +39,9 @@ pub(crate) struct LaneServer {
 #[derive(Clone)]
 struct LiveConnection {
     connection: MultiplexedConnection,
-    /// Which life of which server this is.
+    /// The server's run id: which process of which server this is.
     server: Arc<str>,
-    /// Tells it from those made before and after.
+    /// Distinguishes this connection from earlier and later ones.
     number: u64,
 }
 
@@ -49,26 +50,26 @@ struct ConnectOutage {
     tried_at: Instant,
 }
 
-/// What a script is told.
+/// The arguments of a script.
 pub(crate) struct ScriptArgs {
-    /// Of the layout.
+    /// The version of the layout.
     pub(crate) version: u64,
     pub(crate) body: String,
     pub(crate) rest: Vec<String>,
 }
 
-/// Whether a call that may or may not have been heard is made again.
+/// Whether a call is repeated if it is unknown whether the server executed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// Saying it twice is saying it once.
+    /// Executing the script twice has the effect of executing it once.
     Once,
     Never,
 }
 
-/// Where the lanes stand by the server's word.
+/// The state of the lanes as the server stores it.
 pub(crate) struct Meta {
     pub(crate) version: u64,
-    /// Whether a process ended a rebuild under this layout.
+    /// Whether a rebuild has completed under this layout.
     pub(crate) built: bool,
     /// Changes with every rebuild.
     pub(crate) rebuilds: String,
@@ -93,7 +94,7 @@ impl LaneServer {
         })
     }
 
-    /// Connects now rather than with the first call.
+    /// Connects now rather than with the first call, so that errors of the configuration show.
     pub(crate) async fn connect(&self) -> Result<(), ConnectError> {
         let late = || ConnectError::Unreachable(format!("no answer within {:?}", self.timeout));
         timeout(self.timeout, self.live()).await.map_err(|_| late())?.map(drop)
@@ -107,7 +108,7 @@ impl LaneServer {
         Ok(self.ask(ServerCall::Plain(command), Again::Once).await?.1)
     }
 
-    /// None when the server knows nothing of us.
+    /// None if the server has no lanes of this installation.
     pub(crate) async fn meta(&self) -> Result<Option<Meta>, LaneRefusal> {
         let mut command = cmd("HMGET");
         command.arg(format!("{}:meta", self.root)).arg(&["server", "version", "built", "era", "rebuilds"]);
@@ -155,7 +156,7 @@ impl LaneServer {
             Ok(value) => return Ok((live.server, value)),
             Err(error) => error,
         };
-        // Whatever it was, the next connection asks the server who it is.
+        // After any failure the next connection asks for the server's identity again.
         self.live.lock().take_if(|now| now.number == live.number);
         if again == Again::Once && (error.is_io_error() || error.is_connection_dropped()) {
             let live = self.live().await?;
@@ -203,7 +204,7 @@ impl LaneServer {
     }
 
     async fn open(&self) -> Result<LiveConnection, ConnectError> {
-        // Time is limited by the caller, for everything together.
+        // The caller limits the time of all steps together.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let opened = self.way.client.get_multiplexed_async_connection_with_config(&config).await;
         let refused = |error: RedisError| self.way.refused(error);
@@ -228,8 +229,8 @@ impl LaneServer {
     }
 }
 
-/// Keys that are thrown away when memory is short would be jobs that are never claimed. Policies that look only at keys with an
-/// expiry leave ours alone: none has one.
+/// A lane definition that is evicted when memory is short hides its jobs from claims. Eviction policies that only consider
+/// keys with an expiry are fine, because lane keys have none.
 async fn refuse_eviction(connection: &mut MultiplexedConnection) -> Result<(), ConnectError> {
     let mut command = cmd("CONFIG");
     command.arg("GET").arg("maxmemory-policy");

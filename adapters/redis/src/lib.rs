@@ -1,7 +1,7 @@
 //! Lanes and counters on Redis or Valkey, shared by any number of processes.
 //!
-//! The server holds the whole index of what waits, by id; jobs stay in the Store. Every call is one script, so it is atomic
-//! and costs one round trip. All keys carry one hash tag, so a cluster accepts every script.
+//! The server holds the whole index of waiting jobs, by id; the jobs themselves stay in the Store. Every call is one script,
+//! so it is atomic and costs one round trip. All keys have one hash tag, so a cluster accepts every script.
 
 mod answer;
 mod counters;

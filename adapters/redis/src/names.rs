@@ -1,27 +1,27 @@
-//! How names and places are written in keys.
+//! Encodes names and positions in keys.
 
 use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::lane::ReadyKey;
 use lockgate_core::time::Timestamp;
 use sha2::{Digest, Sha256};
 
-/// In the order of their bytes, so that digits compare as numbers do.
+/// Digits in the order of their bytes, so that encoded numbers compare as text.
 const DIGITS: &[u8; 64] = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-/// Digits of each half of a place, and of an id; the scripts know them too.
+/// Digits of each half of a position, and of an id; the scripts repeat them.
 const HALF: usize = 8;
 const ID: usize = 14;
-/// What a half can say: times until the year 10889, and 280,000 billion jobs.
+/// The largest value of a half: times until the year 10889, and 280,000 billion jobs.
 const HALF_MAX: i64 = (1 << (6 * HALF)) - 1;
 
-/// A name of any length in fourteen digits, the same in every process. Two of ten million names share one with a chance of
-/// one to 370 billion.
+/// A name of any length as fourteen digits, equal in every process. Among ten million names two share an id with a chance of
+/// one in 370 billion.
 pub(crate) fn id(name: &str) -> String {
     let hash = Sha256::digest(name.as_bytes());
     let bits = hash.iter().take(16).fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
     (0..ID).map(|at| digit((bits >> (6 * at)) as u64)).collect()
 }
 
-/// A job's place in its lane: text that sorts as the key does.
+/// A job's position in its lane: text that sorts like the key.
 pub(crate) fn place(key: ReadyKey) -> String {
     let mut place = String::with_capacity(2 * HALF);
     for half in [key.due_at.as_millis(), key.seq.0] {
@@ -31,7 +31,7 @@ pub(crate) fn place(key: ReadyKey) -> String {
     place
 }
 
-/// What stands for a job in its lane.
+/// The member of a lane's sorted set that stands for a job.
 pub(crate) fn member(key: ReadyKey, job: &JobId) -> String {
     let mut member = place(key);
     member.push_str(job.as_str());

@@ -1,4 +1,4 @@
-//! Where the lanes are and how long to wait for them.
+//! Options: where the server is and how long to wait for it.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,28 +7,29 @@ use lockgate_tls::Tls;
 
 use crate::error::ConnectError;
 
-/// A claim that was not settled for so long may be claimed again. Longer than any commit takes, or jobs are claimed twice.
+/// A claim that is not settled within this time may be claimed again. Must be longer than any commit, or jobs are claimed
+/// twice.
 const CLAIM_LEASE: Duration = Duration::from_secs(10);
-/// Longer than any script runs; while the server hangs, every call waits for so long.
+/// Longer than any script runs; every call waits this long while the server hangs.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Longest name of an installation: it is part of every key.
+/// The longest name of an installation, since it is part of every key.
 const NAME_MAX: usize = 64;
 
 #[derive(Clone)]
 pub struct Options {
     /// `redis://[user:password@]host:port/[db]`, or `rediss://` for TLS.
     pub url: String,
-    /// What is used of TLS with a `rediss://` address; the public authorities unless given.
+    /// TLS settings for a `rediss://` address; the public authorities by default.
     pub tls: Option<Tls>,
-    /// Tells installations on one server apart.
+    /// Separates installations that share a server.
     pub installation: String,
     /// How long a claim waits for its settlement.
     pub claim_lease: Duration,
-    /// How long any call waits for its answer.
+    /// How long a call waits for its answer.
     pub response_timeout: Duration,
 }
 
-/// Without the address, which may have a password.
+/// Hides the address, which may contain a password.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { url: _, tls, installation, claim_lease, response_timeout } = self;
@@ -49,15 +50,15 @@ impl Options {
         }
     }
 
-    /// What every key begins with. The braces make one slot of them in a cluster.
+    /// The prefix of every key. The braces put all keys into one cluster slot.
     pub(crate) fn root(&self) -> Result<String, ConnectError> {
         check_installation(&self.installation)?;
         Ok(format!("{{lockgate:{}}}", self.installation))
     }
 }
 
-/// Keys are found by pattern when an old layout is cleared away and placed by what is in braces, so nothing in a name may mean
-/// something in one.
+/// A name may contain no character that is special in key patterns, by which old layouts are found, or in hash tags, by
+/// which keys are placed.
 pub(crate) fn check_installation(name: &str) -> Result<(), ConnectError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(plain) {
@@ -80,7 +81,7 @@ mod tests {
         }
     }
 
-    /// Queues that are left after a restore are of the other timeline.
+    /// Queues left after a restore belong to the other timeline.
     #[test]
     fn the_docs_name_the_keys_that_a_restore_must_delete() {
         let page = include_str!("../../../docs/backup.md");

@@ -1,10 +1,10 @@
-//! The scripts, each put together from the rules they share and one entry.
+//! The scripts of the lanes, each composed of the shared rules and one entry point.
 
 use std::sync::LazyLock;
 
 use redis::Script;
 
-/// Rules of the lanes, in the order in which they need each other.
+/// The shared rules, each after those that it uses.
 const RULES: &[&str] = &[
     include_str!("../scripts/base.lua"),
     include_str!("../scripts/ring.lua"),

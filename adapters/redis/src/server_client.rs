@@ -1,4 +1,4 @@
-//! How a server is reached: over TLS, or in the clear.
+//! How the server is reached: over TLS or in clear text.
 
 use lockgate_tls::{Clear, Tls, is_here};
 use redis::{Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisError, TlsCertificates};
@@ -6,14 +6,14 @@ use redis::{Client, ClientTlsConfig, ConnectionAddr, IntoConnectionInfo, RedisEr
 use crate::error::ConnectError;
 use crate::options::Options;
 
-/// A client, and what its failures mean.
+/// A client, and the meaning of its failures.
 pub(crate) struct ServerClient {
     pub(crate) client: Client,
     tls: Option<Tls>,
 }
 
 impl Options {
-    /// With TLS if the address says so, `rediss://`. One that does not is for this machine, or where `clear` allows it.
+    /// Uses TLS for a `rediss://` address. A clear-text address is accepted for this machine, or where `clear` allows it.
     pub fn secured(mut self, tls: &Tls, clear: Clear) -> Result<Self, ConnectError> {
         let host = match connection(&self.url)? {
             ConnectionAddr::TcpTls { insecure: true, .. } => return Err(ConnectError::Unchecked),
@@ -22,7 +22,7 @@ impl Options {
                 return Ok(self);
             }
             ConnectionAddr::Tcp(host, _) => Some(host),
-            // A socket on this machine.
+            // A Unix socket, which is always on this machine.
             _ => None,
         };
         if tls.is_given() {

@@ -1,5 +1,5 @@
-//! A connection that callers wait for once: when the server is slow or away, calls fail at once until a task in the
-//! background has reached it again.
+//! The connection of the counters. While the server is slow or unreachable, calls fail at once, and a background task
+//! reconnects; only the first connection is waited for.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use crate::server_client::ServerClient;
 
-/// Before each try to reach a server that is away. A server that answers everything with an error is asked, and complained
-/// about, no more often.
+/// The delay before each try to reconnect. It also bounds how often a server that answers everything with an error is asked
+/// and logged.
 const RETRY_EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) struct CounterServer {
@@ -32,7 +32,7 @@ enum ConnectionState {
 }
 
 impl CounterServer {
-    /// A server that cannot be reached now is tried again until it can.
+    /// A server that cannot be reached now is tried in the background until it can.
     pub(crate) async fn connect(way: ServerClient, within: Duration) -> Self {
         let away = ConnectionState::Away { reason: "not connected yet".into(), number: 0 };
         let line = Arc::new(CounterConnection { way, within, state: Mutex::new(away) });
@@ -58,7 +58,7 @@ impl CounterServer {
         }
     }
 
-    /// Everything in flight fails together; the first to see it calls for help.
+    /// All calls in flight fail together; the first to fail starts the background task.
     fn lost(&self, number: u64, reason: String) -> CountersAway {
         let reason: Arc<str> = reason.into();
         let mut state = self.line.state.lock();
@@ -93,16 +93,16 @@ impl CounterConnection {
     }
 
     async fn open(&self) -> Result<MultiplexedConnection, RedisError> {
-        // Time is limited by the caller, for everything together.
+        // The caller limits the time of all steps together.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let mut connection = self.way.client.get_multiplexed_async_connection_with_config(&config).await?;
-        // A server that hangs still lets the system accept connections for it.
+        // The system accepts connections for a server that hangs, so only an answer proves that it is alive.
         cmd("PING").query_async::<()>(&mut connection).await?;
         Ok(connection)
     }
 }
 
-/// Ends when the server answers, or when it is no longer needed.
+/// Ends when the server answers, or when the connection is dropped.
 async fn recover(line: Weak<CounterConnection>) {
     loop {
         tokio::time::sleep(RETRY_EVERY).await;

@@ -1,4 +1,4 @@
-//! Counters that all replicas share: every question is one atomic script on the server's clock.
+//! Counters that all replicas share: each question is one atomic script, by the server's clock.
 
 mod counter_server;
 mod names;
@@ -23,7 +23,7 @@ pub(crate) use counter_server::CounterServer;
 pub(crate) use names::KeyNames;
 use scripts::SCRIPTS;
 
-/// How long the server remembers a breaker that no process asks.
+/// How long the server remembers a circuit breaker that no process asks for.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 pub struct RedisCounters {
@@ -32,8 +32,8 @@ pub struct RedisCounters {
 }
 
 impl RedisCounters {
-    /// A server that is away is no error: its counters are, until it comes. No call waits longer than `response_timeout`,
-    /// and while the server is known to be away no call waits at all.
+    /// An unreachable server is no error here: the counters report it until it answers. No call waits longer than
+    /// `response_timeout`, and none waits while the server is known to be unreachable.
     pub async fn connect(options: &Options) -> Result<Self, ConnectError> {
         let names = KeyNames::of(&options.installation)?;
         Ok(Self { link: CounterServer::connect(ServerClient::of(options)?, options.response_timeout).await, names })
@@ -120,7 +120,7 @@ impl Counters for RedisCounters {
         Ok(RateGrant { granted, again_in: Duration::from_millis(again_ms), short: short.checked_sub(1) })
     }
 
-    /// One script a lock: they need not share a slot, and there are few.
+    /// One script per lock: the locks need not share a cluster slot, and there are few.
     async fn hold(&self, locks: &[&str], holder: &str, ttl: Duration) -> Result<Vec<bool>, CountersAway> {
         let mut held = Vec::with_capacity(locks.len());
         for lock in locks {
@@ -164,7 +164,7 @@ impl Counters for RedisCounters {
         }
     }
 
-    /// One script a queue: they need not share a slot, and there are few.
+    /// One script per queue: the queues need not share a cluster slot, and there are few.
     async fn show_lengths(&self, queues: &[(Arc<str>, u64)]) -> Result<(), CountersAway> {
         for (queue, length) in queues {
             let mut call = SCRIPTS.lengths.prepare_invoke();

@@ -1,17 +1,17 @@
-//! What the counters are called on the server. Operators know these names.
+//! The keys of the counters on the server. They are documented for operators.
 
 use lockgate_core::rate::Rate;
 
 use crate::error::ConnectError;
 use crate::options::check_installation;
 
-/// The installation whose names carry no prefix.
+/// The installation whose keys have no prefix.
 const DEFAULT: &str = "default";
 const WORKERS: &str = "sys:workers:snapshot";
 
 pub(crate) struct KeyNames {
     prefix: String,
-    /// The key of the snapshot of workers, whose name begins with nobody's.
+    /// The key of the workers' snapshot, which is prefixed in another way than the other keys.
     workers: String,
 }
 
@@ -23,21 +23,22 @@ impl KeyNames {
         Ok(Self { prefix, workers })
     }
 
-    /// Failures, state and probes. A key without braces is placed by its whole name, so these three share a slot.
+    /// Failures, state and probes. A key is placed by what is in its braces, or as a whole without braces; these three share
+    /// a slot.
     pub(super) fn breaker(&self, name: &str) -> [String; 3] {
         let failures = format!("{}:cb:{name}:failures", self.prefix);
         let (state, probes) = (format!("{{{failures}}}:state"), format!("{{{failures}}}:probes"));
         [failures, state, probes]
     }
 
-    /// Whether a message is done, and whether a process has it. The two share a slot, as above.
+    /// The marks "processed" and "in hand" of a message. They share a slot, as above.
     pub(crate) fn message(&self, id: &str) -> [String; 2] {
         let done = format!("{}:bus:processed:{id}", self.prefix);
         let in_hand = format!("{{{done}}}:in-flight");
         [done, in_hand]
     }
 
-    /// A list as long as the queue of a pool.
+    /// A list with as many entries as jobs wait in the pool.
     pub(super) fn queue(&self, pool: &str) -> String {
         format!("{}:queue:{pool}", self.prefix)
     }
@@ -54,12 +55,12 @@ impl KeyNames {
         format!("{}:{name}", self.prefix)
     }
 
-    /// All windows share a slot, so that one script may look into many. The length tells where the rule ends.
+    /// All windows share a slot, so that one script can read many. The length of the rule's name makes the key unambiguous.
     pub(super) fn window(&self, rule: &str, key: &str) -> String {
         format!("{{{}:velocity}}:{}:{rule}:{key}", self.prefix, rule.len())
     }
 
-    /// All buckets share a slot. Another rate is another bucket.
+    /// All buckets share a slot. A changed rate starts a new bucket.
     pub(super) fn bucket(&self, name: &str, rate: Rate) -> String {
         format!("{{{}:rate}}:{}:{}:{name}", self.prefix, rate.max, rate.window.as_millis())
     }

@@ -1,4 +1,4 @@
-//! The scripts, each atomic.
+//! The scripts of the counters, each atomic.
 
 use std::sync::LazyLock;
 

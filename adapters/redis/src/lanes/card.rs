@@ -1,4 +1,4 @@
-//! What follows from a lane's key and the layout, as the scripts are told.
+//! A lane as the scripts need it, derived from its key and the layout.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,25 +13,25 @@ pub(super) struct Card {
     pub(super) id: String,
     pub(super) key: LaneKey,
     definition: Box<RawValue>,
-    /// The server was told what the lane is, and did not say since that it forgot.
+    /// Whether the server has the lane's definition, as far as this process knows.
     known: AtomicBool,
 }
 
-/// The names of the fields are those that the scripts use.
+/// The field names are those of the scripts.
 #[derive(Serialize)]
 struct Definition<'a> {
-    /// The key.
+    /// The lane's key.
     j: &'a str,
-    /// First pool of the route; empty when no pool takes it.
+    /// The first pool of the route; empty if no pool takes the shape.
     q: &'a str,
-    /// Jobs that run in that pool at once, or -1.
+    /// The pool's limit of concurrent jobs, or -1.
     b: i64,
     p: u8,
     t: &'a str,
-    /// Id and shape of what it asks of a worker.
+    /// Id and text of the shape's requirements on a worker.
     f: &'a str,
     s: &'a str,
-    /// Its tenant's weight.
+    /// The weight of the lane's tenant.
     w: u32,
     g: Vec<LimitArg<'a>>,
 }
@@ -39,18 +39,18 @@ struct Definition<'a> {
 /// A limit as the scripts know it.
 #[derive(Serialize)]
 pub(super) struct LimitArg<'a> {
-    /// Id.
+    /// The limit's id.
     i: String,
-    /// Key.
+    /// The limit's key.
     k: &'a str,
-    /// Bound.
+    /// The limit's bound.
     m: u32,
-    /// Rate: so many in so many milliseconds, or none.
+    /// The limit's rate: `r` starts in `n` milliseconds; 0 for none.
     r: u32,
     n: u64,
 }
 
-/// A lane in a call: known to the server, or with its definition.
+/// A lane in a call: by id if the server has its definition, otherwise with it.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Mention<'a> {
@@ -64,7 +64,7 @@ impl Card {
         let shape = serde_json::to_string(&**key.shape.fit())?;
         let route = pools.route(&key.shape).ok();
         let first = route.as_ref().map(|route| route.first());
-        // Whatever no pool takes needs no limit.
+        // Jobs that no pool takes are never claimed, so their lane needs no limits.
         let limits = if first.is_some() { pools.limits(&key) } else { Vec::new() };
         let definition = Definition {
             j: &json,
@@ -81,12 +81,12 @@ impl Card {
         Ok(Self { id: names::id(&json), key, definition, known: AtomicBool::new(false) })
     }
 
-    /// With its definition, unless the server knows it.
+    /// The lane with its definition, unless the server has it.
     pub(super) fn mention(&self, number: u64) -> Mention<'_> {
         if self.known.load(Ordering::Relaxed) { Mention::Known(&self.id, number) } else { self.define(number) }
     }
 
-    /// With its definition.
+    /// The lane with its definition.
     pub(super) fn define(&self, number: u64) -> Mention<'_> {
         Mention::Defined(&self.id, number, &self.definition)
     }
@@ -109,7 +109,7 @@ impl<'a> LimitArg<'a> {
     }
 }
 
-/// Jobs that run in a pool at once, or -1 when nothing bounds them.
+/// The pool's limit of concurrent jobs, or -1 without one.
 pub(super) fn bound(pools: &Pools, pool: &lockgate_core::ids::PoolName) -> i64 {
     pools.pool(pool).and_then(|pool| pool.max_concurrent).map_or(-1, i64::from)
 }

@@ -1,4 +1,4 @@
-//! Claims: the seats as the script knows them, and its answer.
+//! Claims: encodes free worker slots for the script, and decodes its answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use crate::lane_server::{Again, ScriptArgs};
 use crate::names;
 use crate::scripts::SCRIPTS;
 
-/// Most jobs of one claim, whatever is asked for: bounds how long the server is blocked for other clients.
+/// The most jobs of one claim, which bounds how long the script blocks the server.
 const CLAIMS_MAX: usize = 4_096;
 
-/// Ids of what workers of one kind are fit for.
+/// Ids of the requirements that workers of one kind meet.
 type Fits = Vec<Arc<str>>;
 
 #[derive(Serialize)]
 struct ClaimArgs<'a> {
-    /// Empty when there is no such pool: then the claim only lets time pass.
+    /// Empty if the pool does not exist: then the claim only lets time pass.
     pool: &'a str,
     serving: &'a str,
-    /// Of the serving pool, or -1.
+    /// The serving pool's limit, or -1.
     bound: i64,
     limit: usize,
     now: i64,
     lease: u64,
-    /// Empty for strict priorities.
+    /// Empty with strict priorities.
     weights: Vec<u32>,
-    /// Lists of fits, each used by one or more seats.
+    /// Lists of requirement ids, each used by one or more seats.
     fits: Vec<Fits>,
-    /// Free places, and the number of the list.
+    /// For each seat: free slots, and the number of its list.
     seats: Vec<(usize, usize)>,
 }
 
@@ -63,7 +63,7 @@ impl RedisLanes {
         };
         let body = sense(serde_json::to_string(&body).ok())?;
         let told = ScriptArgs { version: catalog.version, body, rest: Vec::new() };
-        // What a lost answer named goes back to its place when the claims' time is up.
+        // Not repeated: jobs that a lost answer named return to their lanes when their claims expire.
         let (_, mut answer) = words(self.link.run(&SCRIPTS.claim, &told, Again::Never).await?)?;
         sense(self.read(&catalog, &mut answer))
     }
@@ -77,7 +77,7 @@ impl RedisLanes {
             let (seat, lane, member) = (index(claim.number()?)?, index(claim.number()?)?, claim.text()?);
             let (key, job_id) = names::read_member(&member)?;
             let lane = lanes.get(lane)?.key.clone();
-            // It may have been offered for another lane since.
+            // The job may have been offered for another lane since this process saw it.
             let job = recent.take(key).filter(|job| job.lane() == lane);
             Some(Claim { seat, job_id, lane, key, number, job })
         })?;
@@ -85,12 +85,12 @@ impl RedisLanes {
     }
 }
 
-/// Scripts count from one.
+/// Scripts count from 1.
 fn index(number: i64) -> Option<usize> {
     usize::try_from(number).ok()?.checked_sub(1)
 }
 
-/// Workers of one kind share one list of shapes, so it is looked up and sent once for all of them.
+/// Workers of one kind share one list of shapes, so the list is looked up and sent once for all of them.
 fn seats(catalog: &LaneCatalog, seats: &[Seat]) -> (Vec<Fits>, Vec<(usize, usize)>) {
     let mut numbers: HashMap<*const Arc<Shape>, usize> = HashMap::new();
     let mut lists = Vec::new();

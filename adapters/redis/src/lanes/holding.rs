@@ -1,4 +1,4 @@
-//! What attempts hold of limits.
+//! Concurrency limits that attempts hold.
 
 use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::lane::LaneKey;
@@ -12,7 +12,7 @@ use crate::answer::sense;
 use crate::error::LaneRefusal;
 use crate::scripts::{LoadedScript, SCRIPTS};
 
-/// A claim that was made under an earlier layout.
+/// A claim made under an earlier layout.
 pub(super) struct Inherited {
     pub(super) lane: LaneKey,
     pub(super) pool: PoolName,
@@ -43,7 +43,7 @@ impl RedisLanes {
         Ok(())
     }
 
-    /// After the last of them the lanes may be claimed from.
+    /// After the last batch the lanes can be claimed from.
     pub(super) async fn inherit(&self, catalog: &LaneCatalog, claims: &[Inherited]) -> Result<(), LaneRefusal> {
         let (mut at, batches) = (0, claims.len().div_ceil(BATCH_MAX).max(1));
         for number in 1..=batches {
@@ -64,7 +64,7 @@ impl RedisLanes {
         Ok(())
     }
 
-    /// What is counted may be of lanes that nothing waits in, so they are always defined and never made.
+    /// Holds may belong to lanes without waiting jobs, so the lanes are sent with their definitions and not created.
     async fn count(
         &self,
         catalog: &LaneCatalog,

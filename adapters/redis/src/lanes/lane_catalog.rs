@@ -1,4 +1,4 @@
-//! What this process remembers of lanes: nothing that could not be worked out again.
+//! A cache of lane definitions. Everything in it can be derived again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use parking_lot::Mutex;
 use super::card::Card;
 use crate::names;
 
-/// Lanes and shapes remembered; above it all of them are dropped.
+/// The most cached lanes and shapes; above it the cache is emptied.
 const REMEMBERED_MAX: usize = 50_000;
 
-/// One layout, and the lanes as they are under it.
+/// One layout, and the lanes derived from it.
 pub(super) struct LaneCatalog {
     pub(super) version: u64,
     pub(super) pools: Arc<Pools>,
     pages: Mutex<CatalogEntries>,
 }
 
-/// Looked up, never iterated.
+/// Looked up and never iterated, so the order of the maps does not matter.
 #[derive(Default)]
 struct CatalogEntries {
     by_key: HashMap<LaneKey, Arc<Card>>,
@@ -34,7 +34,7 @@ impl LaneCatalog {
         Self { version, pools, pages: Mutex::default() }
     }
 
-    /// None for a key that cannot be written as JSON; there is none.
+    /// None only if the key cannot be written as JSON, which does not happen.
     pub(super) fn card(&self, key: &LaneKey) -> Option<Arc<Card>> {
         if let Some(card) = self.pages.lock().by_key.get(key) {
             return Some(card.clone());
@@ -44,7 +44,7 @@ impl LaneCatalog {
         Some(card)
     }
 
-    /// The lane that the server calls so; `json` is its key.
+    /// The lane with this id on the server; `json` is its key.
     pub(super) fn named(&self, id: &str, json: &str) -> Option<Arc<Card>> {
         if let Some(card) = self.pages.lock().by_id.get(id) {
             return Some(card.clone());
@@ -54,7 +54,7 @@ impl LaneCatalog {
         Some(card)
     }
 
-    /// The server forgot these lanes.
+    /// The server has evicted or lost the definitions of these lanes.
     pub(super) fn forgotten(&self, ids: &[String]) {
         let pages = self.pages.lock();
         for card in ids.iter().filter_map(|id| pages.by_id.get(id)) {
@@ -62,7 +62,7 @@ impl LaneCatalog {
         }
     }
 
-    /// The id of what a shape asks of a worker.
+    /// The id of a shape's requirements on a worker.
     pub(super) fn fit(&self, shape: &Arc<Shape>) -> Option<Arc<str>> {
         if let Some(id) = self.pages.lock().fits.get(shape) {
             return Some(id.clone());

@@ -1,4 +1,4 @@
-//! Which layout the lanes follow, and how they come back after a loss.
+//! Which layout the lanes follow, and how they are restored after a loss.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use crate::error::LaneRefusal;
 use crate::lane_server::{Again, LaneServer, ScriptArgs};
 use crate::scripts::SCRIPTS;
 
-/// Keys looked at and keys dropped in one step, when an earlier layout is cleared away.
+/// Keys scanned and keys deleted in one step when an earlier layout is removed.
 const STEP: usize = 500;
 
 impl RedisLanes {
     pub(super) async fn adopt_layout(&self, layout: LaneLayout, held: Vec<Hold>) -> Result<Adopted, LaneRefusal> {
         let adopted = self.try_adopt(layout, held).await?;
         if adopted != Adopted::Outdated {
-            // After what is held was counted, or what ended meanwhile would count again.
+            // Only after the holds were counted: a release before that would find nothing, and the hold would be counted
+            // afterwards.
             self.release_unheard().await;
         }
         Ok(adopted)
@@ -31,7 +32,8 @@ impl RedisLanes {
     async fn try_adopt(&self, layout: LaneLayout, held: Vec<Hold>) -> Result<Adopted, LaneRefusal> {
         let catalog = Arc::new(LaneCatalog::new(layout.version, layout.pools));
         let told = ScriptArgs { version: catalog.version, body: String::new(), rest: Vec::new() };
-        // Made again after it went through unheard, it would answer that nothing is to be done.
+        // Not repeated: after an adoption whose answer was lost, a repeat would answer that nothing is to be done, and the
+        // holds would not be counted.
         let (word, mut answer) = words(self.link.run(&SCRIPTS.adopt, &told, Again::Never).await?)?;
         match word.as_str() {
             "outdated" => Ok(Adopted::Outdated),
@@ -55,7 +57,8 @@ impl RedisLanes {
     pub(super) async fn look(&self) -> Condition {
         let meta = match self.link.meta().await {
             Err(_) => {
-                // Others may have said something meanwhile that was not heard, and may be gone before they can make good for it.
+                // Other processes may have calls that were lost meanwhile and may end before they can report them, so this
+                // one asks for a rebuild.
                 self.heard.lock().lose();
                 return Condition::Away(self.link.trouble());
             }
@@ -67,7 +70,7 @@ impl RedisLanes {
             return Condition::Blank;
         }
         if meta.version > version {
-            // Others look after these lanes until this process learns of their layout.
+            // Processes with the newer layout look after these lanes until this process learns of it.
             return Condition::Sound;
         }
         self.release_unheard().await;
@@ -96,7 +99,7 @@ impl RedisLanes {
     }
 }
 
-/// What the earlier layout held.
+/// Decodes the holds and claims of the earlier layout.
 fn read(answer: &mut ScriptAnswer) -> Option<(String, Vec<Hold>, Vec<Inherited>)> {
     let lane = |json: String| serde_json::from_str::<LaneKey>(&json).ok();
     let era = answer.text()?;
@@ -111,7 +114,7 @@ fn read(answer: &mut ScriptAnswer) -> Option<(String, Vec<Hold>, Vec<Inherited>)
     Some((era, held, claims))
 }
 
-/// Drops the keys of earlier layouts, step by step. What is left when a step fails is dropped after the next change.
+/// Deletes the keys of earlier layouts step by step. If a step fails, the rest is deleted after the next change.
 async fn clear(link: Arc<LaneServer>, era: String) {
     let mut cursor = "0".to_owned();
     loop {
@@ -137,7 +140,7 @@ fn read_scan(value: Value) -> Option<(String, Vec<String>)> {
     redis::from_redis_value(value).ok()
 }
 
-/// Whether a key belongs to a layout before this one. Eras are times of one length, so they compare as text.
+/// Whether a key belongs to an earlier layout. Eras are times of equal length, so they compare as text.
 fn is_older(key: &str, root: &str, era: &str) -> bool {
     let of = key.strip_prefix(root).and_then(|rest| rest.strip_prefix(':')).and_then(|rest| rest.split_once(':'));
     of.is_some_and(|(other, _)| other < era)

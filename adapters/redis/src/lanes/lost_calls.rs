@@ -1,13 +1,13 @@
-//! Whether something was said that the lanes did not hear.
+//! Counts calls that did not reach the lanes, which therefore need a rebuild.
 
-/// A rebuild reads everything from the Store, so it makes good for whatever was not heard before it began.
+/// A rebuild reads everything from the Store, so it repairs the effects of all calls lost before it began.
 #[derive(Debug, Default)]
 pub(super) struct LostCalls {
-    /// Calls that were lost and not made good for yet.
+    /// Lost calls that no rebuild has repaired yet.
     lost: u64,
-    /// Of these, the ones that were reported to the rebuild loop, and may be rebuilding for.
+    /// How many of them the rebuild loop knows of; its rebuild repairs these.
     told: u64,
-    /// The latest rebuild when it was first told.
+    /// The latest rebuild when the loop was first told.
     since: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl LostCalls {
         self.lost > 0
     }
 
-    /// This process rebuilt the lanes. What was lost since it was told to may be missing.
+    /// This process has rebuilt the lanes. Calls lost after the loop was told may be missing in the rebuild, so they remain.
     pub(super) fn rebuilt(&mut self) {
         if self.lost == self.told {
             *self = Self::default();

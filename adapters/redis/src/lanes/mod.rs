@@ -1,4 +1,4 @@
-//! The port, call by call.
+//! Implements the Lanes port.
 
 mod card;
 mod claiming;
@@ -39,17 +39,17 @@ use crate::lane_server::{Again, LaneCounters, LaneServer, ScriptArgs};
 use crate::options::Options;
 use crate::scripts::LoadedScript;
 
-/// Jobs, settlements or lanes in one script: bounds how long the server is blocked for other clients.
+/// Jobs, settlements or lanes in one script, which bounds how long it blocks the server.
 const BATCH_MAX: usize = 1_000;
-/// Times a call is made again because the server forgot a lane meanwhile.
+/// How often a call is repeated because the server lost a lane's definition meanwhile.
 const TRIES: usize = 4;
 
-/// Until [`adopt`](Lanes::adopt) says otherwise, this process takes the lanes for those of version 0, in which one pool takes
-/// everything.
+/// Until [`adopt`](Lanes::adopt) is called, this process assumes the lanes of version 0, in which one pool takes every
+/// topic.
 pub struct RedisLanes {
     link: Arc<LaneServer>,
     claim_lease: Duration,
-    /// Tells this process's asks from those of others.
+    /// Distinguishes this process's page requests from those of others.
     asker: u64,
     catalog: Mutex<Arc<LaneCatalog>>,
     recent: Mutex<Recent>,
@@ -63,7 +63,7 @@ impl RedisLanes {
         Ok(Self {
             link: Arc::new(LaneServer::new(options)?),
             claim_lease: options.claim_lease,
-            // Keyed at random: no two processes hash nothing to the same.
+            // A hash with random keys: a random number that differs between processes.
             asker: RandomState::new().build_hasher().finish(),
             catalog: Mutex::new(Arc::new(LaneCatalog::new(0, Arc::default()))),
             recent: Mutex::default(),
@@ -72,14 +72,14 @@ impl RedisLanes {
         })
     }
 
-    /// Connects at once, so that a wrong address, password or setting of the server is known at once.
+    /// Connects at once, so that a wrong address, password or server setting is reported at the start.
     pub async fn connect(options: &Options) -> Result<Self, ConnectError> {
         let lanes = Self::new(options)?;
         lanes.link.connect().await?;
         Ok(lanes)
     }
 
-    /// What was asked of the server so far.
+    /// Requests to the server so far.
     pub fn counters(&self) -> LaneCounters {
         self.link.counters()
     }
@@ -88,7 +88,7 @@ impl RedisLanes {
         self.catalog.lock().clone()
     }
 
-    /// Runs a script that changes nothing twice by being run twice, or nothing at all.
+    /// Runs a script that may be executed twice without harm.
     async fn say(
         &self,
         catalog: &LaneCatalog,
@@ -101,7 +101,8 @@ impl RedisLanes {
         if word == "ok" { Ok(answer) } else { sense(None) }
     }
 
-    /// Runs a script on lanes, each with a number, telling the server what they are if it does not know.
+    /// Runs a script on lanes, each with a number. Lanes that the server does not know are sent again with their
+    /// definitions.
     async fn tell(&self, entry: &LoadedScript, call: LaneCall<'_>) -> Result<(), LaneRefusal> {
         let mut told = ScriptArgs { version: call.catalog.version, body: String::new(), rest: call.rest };
         for _ in 0..TRIES {
@@ -121,7 +122,7 @@ impl RedisLanes {
         Err(LaneRefusal::Away)
     }
 
-    /// Why the lanes cannot answer.
+    /// The error for callers, with the reason.
     fn away(&self, refused: &LaneRefusal) -> LanesAway {
         LanesAway(match refused {
             LaneRefusal::Away => self.link.trouble(),
@@ -130,7 +131,7 @@ impl RedisLanes {
         })
     }
 
-    /// What was said was not heard. Blank lanes are filled from the Store in any case.
+    /// A call did not reach the lanes: a rebuild must repair it. Blank lanes are rebuilt in any case.
     fn unheard(&self, refused: &LaneRefusal) {
         if !matches!(refused, LaneRefusal::Blank) {
             self.heard.lock().lose();
@@ -138,13 +139,13 @@ impl RedisLanes {
     }
 }
 
-/// A call on lanes that are defined with it where need be.
+/// A call on lanes; their definitions are sent if needed.
 struct LaneCall<'a> {
     catalog: &'a LaneCatalog,
-    /// Each with what the script counts for it.
+    /// Each lane with the number that the script counts for it.
     lanes: Vec<(Arc<Card>, u64)>,
     rest: Vec<String>,
-    /// Whether it is the last of several that belong together.
+    /// Whether it is the last of several calls that belong together.
     last: bool,
 }
 
@@ -170,7 +171,7 @@ fn words(value: Value) -> Result<(String, ScriptAnswer), LaneRefusal> {
 #[async_trait]
 impl Lanes for RedisLanes {
     async fn adopt(&self, layout: LaneLayout, held: Vec<Hold>) -> Adopted {
-        // Who could not be asked did not change: the caller tries again.
+        // Without an answer the layout did not change: the caller tries again.
         self.adopt_layout(layout, held).await.unwrap_or(Adopted::Outdated)
     }
 
@@ -183,7 +184,7 @@ impl Lanes for RedisLanes {
     }
 
     async fn refill(&self, page: Refill) {
-        // What was not heard is asked for again.
+        // A page that did not reach the lanes is requested again by the next claim.
         let _ = self.feed_page(page).await;
     }
 

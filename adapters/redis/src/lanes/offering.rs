@@ -1,4 +1,4 @@
-//! Jobs come in: offered one by one, or page by page from the Store.
+//! Jobs enter the lanes: offered one by one, or in pages from the Store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::error::LaneRefusal;
 use crate::names;
 use crate::scripts::SCRIPTS;
 
-/// Rows asked for at once.
+/// Jobs requested at once.
 const PAGE: usize = 1_000;
-/// Lanes asked for at once: the answers come one after another, and all of them within [`ASK_LEASE_MS`].
+/// Lanes requested at once: the pages come one after another, and all within [`ASK_LEASE_MS`].
 const ASKS: usize = 128;
-/// Lanes looked at for that. More than are asked for, because others may be asking for some.
+/// Lanes examined for that: more than are requested, because other processes may be requesting some.
 const LOOKS: usize = 1_024;
-/// For how long a lane is one process's to ask for. Longer than a page takes to come, or two processes read it.
+/// How long a lane's page is reserved for one process. Longer than a page takes to come, or two processes would read it.
 const ASK_LEASE_MS: u64 = 2_000;
 
 impl RedisLanes {
@@ -67,7 +67,7 @@ impl RedisLanes {
     }
 }
 
-/// Jobs lane by lane, each lane's in its order, lanes in the order in which they come up first.
+/// Jobs grouped by lane, in order within a lane; lanes in the order of their first job.
 fn by_lane(catalog: &LaneCatalog, jobs: &[Arc<Job>]) -> (Vec<(Arc<super::Card>, u64)>, Vec<String>) {
     let mut numbers: HashMap<LaneKey, usize> = HashMap::new();
     let mut groups: Vec<(Arc<super::Card>, Vec<String>)> = Vec::new();

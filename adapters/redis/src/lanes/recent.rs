@@ -1,4 +1,4 @@
-//! Jobs that this process offered lately. A claim here need not read them from the Store.
+//! Jobs that this process offered lately, so that a claim here need not read them from the Store.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lockgate_core::job::Job;
 use lockgate_core::lane::ReadyKey;
 
-/// What a job costs in memory beside its payload, measured generously.
+/// The memory of a job besides its payload, rounded up generously.
 const JOB_BYTES: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +24,9 @@ impl Default for RecentBounds {
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     bounds: RecentBounds,
-    /// Looked up, never iterated.
+    /// Looked up and never iterated.
     jobs: HashMap<ReadyKey, Arc<Job>>,
-    /// Oldest first; some are taken already.
+    /// Oldest first; some were taken already.
     order: VecDeque<ReadyKey>,
     bytes: usize,
 }

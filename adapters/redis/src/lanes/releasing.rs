@@ -1,5 +1,5 @@
-//! What attempts that are over held of limits is freed, of many callers in one script: results come in small messages, and
-//! each of these scripts has its price.
+//! Releases the limits held by ended attempts, those of many callers in one script: results arrive in small messages, and
+//! each script has a fixed cost.
 
 use lockgate_core::ids::AttemptToken;
 use parking_lot::Mutex;
@@ -8,14 +8,15 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{BATCH_MAX, RedisLanes};
 use crate::scripts::SCRIPTS;
 
-/// Attempts kept to be said again; what goes beyond is found by the loop that compares limits with the Store.
+/// Attempts kept to be released later; for those beyond it, the loop that compares limits with the Store does it.
 const UNHEARD_MAX: usize = 50_000;
 
 pub(super) struct Releases {
     waiting: Mutex<PendingReleases>,
-    /// Over, and not heard: the server was away, or followed pools that this process had not adopted yet.
+    /// Attempts whose release did not reach the server: it was unreachable, or had pools that this process had not adopted
+    /// yet.
     unheard: Mutex<Vec<AttemptToken>>,
-    /// Its holder sends the tokens of all that wait.
+    /// Its holder sends the tokens of all waiting callers.
     turn: Semaphore,
 }
 
@@ -52,14 +53,15 @@ impl Releases {
 }
 
 impl RedisLanes {
-    /// What is not heard is said again with the next ones.
+    /// Tokens that do not reach the server are sent again with the next ones.
     pub(super) async fn release_together(&self, attempts: Vec<AttemptToken>) -> bool {
         let mut answer = self.releases.ask(attempts.clone());
         let Ok(_turn) = self.releases.turn.acquire().await else { return false };
         let mut own = Vec::new();
         match answer.try_recv() {
             Ok(claimable) => return claimable,
-            // The sender was cut off, and perhaps not heard. Said twice, it frees once.
+            // The task that had our tokens was cancelled, perhaps before it sent them. A repeated release has no further
+            // effect.
             Err(oneshot::error::TryRecvError::Closed) => own = attempts,
             Err(oneshot::error::TryRecvError::Empty) => {}
         }
@@ -67,20 +69,20 @@ impl RedisLanes {
         tokens.extend(own);
         let claimable = self.release_all(tokens).await;
         for caller in callers {
-            // One that went away does not want its answer.
+            // The send fails if the caller has gone, which is not an error.
             let _ = caller.send(claimable);
         }
         claimable
     }
 
-    /// Says what was not heard before, if there is anything.
+    /// Sends the releases that did not reach the server before, if there are any.
     pub(super) async fn release_unheard(&self) {
         if !self.releases.unheard.lock().is_empty() {
             self.release_all(Vec::new()).await;
         }
     }
 
-    /// These, and what was not heard before. Said twice, it frees once.
+    /// Sends these and the earlier ones. A repeated release has no further effect.
     async fn release_all(&self, mut attempts: Vec<AttemptToken>) -> bool {
         let catalog = self.catalog();
         attempts.append(&mut self.releases.unheard.lock());
@@ -88,7 +90,7 @@ impl RedisLanes {
         for batch in attempts.chunks(BATCH_MAX) {
             let tokens = batch.iter().map(|token| token.as_str().to_owned()).collect();
             let Ok(mut answer) = self.say(&catalog, &SCRIPTS.release, "{}".to_owned(), tokens).await else {
-                // Nor would the rest be heard now.
+                // The server cannot be reached now, so the rest is kept for later.
                 self.releases.keep(&attempts[said..]);
                 break;
             };

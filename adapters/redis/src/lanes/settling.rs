@@ -1,4 +1,4 @@
-//! What became of claims.
+//! Settles claims.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl RedisLanes {
     }
 }
 
-/// Lanes with numbers, given out as lanes come up; scripts count from one.
+/// Lanes numbered by first appearance, from 1 as scripts count.
 #[derive(Default)]
 pub(super) struct Numbered {
     pub(super) lanes: Vec<(Arc<Card>, u64)>,
@@ -61,7 +61,7 @@ fn written(catalog: &LaneCatalog, settlements: &[Settlement]) -> (Vec<(Arc<Card>
         let (kind, lane, what, of) = match settlement {
             Settlement::Sent { lane, key, token } => ("s", lane, names::place(*key), token.as_str().to_owned()),
             Settlement::Gone { lane, key, claim } => ("g", lane, names::place(*key), said(*claim)),
-            // Back to where it was claimed from, whatever is known of the job.
+            // Returned to the lane that it was claimed from, even if the job's own lane has changed.
             Settlement::Returned { lane, key, claim, job } => {
                 ("r", lane, names::member(*key, &job.request.job_id), said(Some(*claim)))
             }
@@ -73,7 +73,7 @@ fn written(catalog: &LaneCatalog, settlements: &[Settlement]) -> (Vec<(Arc<Card>
     (lanes.lanes, rest)
 }
 
-/// The number of a claim, or nothing if it is said of the place.
+/// The number of a claim; empty if the settlement is about the job's place.
 fn said(claim: Option<u64>) -> String {
     claim.map(|number| number.to_string()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the lanes say of themselves.
+//! Reads of the lanes' state, for people and metrics.
 
 use std::cmp::Reverse;
 
@@ -80,7 +80,7 @@ impl RedisLanes {
         Ok(taken)
     }
 
-    /// Page by page, so that no answer keeps the server from others for long.
+    /// Page by page, so that no answer blocks the server for long.
     pub(super) async fn lane_depths(&self, limit: usize) -> Result<Vec<LaneDepth>, LaneRefusal> {
         let catalog = self.catalog();
         let mut depths: Vec<LaneDepth> = Vec::new();
