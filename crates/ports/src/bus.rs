@@ -1,5 +1,5 @@
-//! Doorbells: "look here". A ring may be lost or doubled and never matters; it only saves waiting. So it is with what processes
-//! post of their workers: it only makes answers better.
+//! Doorbells: messages that say "look at this row". A ring may be lost or doubled without harm, because it only saves
+//! waiting. The same holds for what processes post about their workers: it only improves answers.
 
 use std::sync::Arc;
 
@@ -11,57 +11,57 @@ use crate::registry::{Sighting, Sightings};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bell {
-    /// Some lane has work. Workers of one pool may serve the jobs of another, so every edge looks.
+    /// Some lane has work. Workers of one pool may serve jobs of another, so every edge looks.
     Lanes,
-    /// The job has new events. A run rings like a job, under its own id: no client can choose such an id for a job.
+    /// The job has new events. A run rings like a job, under its own id, which no client can choose for a job.
     Job(JobId),
 }
 
 impl Bell {
-    /// The run has changed, or has news to hear.
+    /// The run has changed, or has messages to take.
     pub fn run(id: &RunId) -> Self {
         Self::Job(JobId::new(id.as_str()))
     }
 
-    /// Rows of sessions changed. Rings like a job too, under a reserved name.
+    /// Rows of sessions changed. Rings like a job, under a reserved id.
     pub fn sessions() -> Self {
         Self::Job(JobId::new(SESSIONS))
     }
 
-    /// Whether the id of a bell is the one of [`Bell::sessions`].
+    /// Whether the id of a bell is that of [`Bell::sessions`].
     pub fn is_sessions(id: &JobId) -> bool {
         id.as_str() == SESSIONS
     }
 
-    /// The job or run of this id has ended. Rung beside the bell of the job itself, which rings for every event: a process that
-    /// waits for the end alone is not woken by the others.
+    /// The job or run of this id has ended. Rung beside the job's own bell, which rings for every event, so that a process
+    /// which waits only for the end is not woken by other events.
     pub fn ended(id: &str) -> Self {
         Self::Job(JobId::new(format!("{ENDED}{id}")))
     }
 
-    /// The id of the job or run whose end this bell tells of.
+    /// The id of the job or run whose end this bell announces.
     pub fn ended_id(id: &JobId) -> Option<&str> {
         id.as_str().strip_prefix(ENDED)
     }
 
-    /// The schedule was changed by a process that may not be the one that turns schedules. Names that are too long for a Bus
-    /// to carry are found by the next tick.
+    /// A schedule was changed by a process that may not be the one that turns schedules. A name too long for the Bus is
+    /// found by the next tick.
     pub fn schedule(tenant: &TenantId, name: &str) -> Self {
         Self::Job(JobId::new(format!("{SCHEDULE}{tenant}{BETWEEN}{name}")))
     }
 
-    /// Tenant and name of the schedule that this bell tells of.
+    /// Tenant and name of the schedule that this bell announces.
     pub fn schedule_key(id: &JobId) -> Option<(TenantId, Arc<str>)> {
         let (tenant, name) = id.as_str().strip_prefix(SCHEDULE)?.split_once(BETWEEN)?;
         Some((TenantId::new(tenant), name.into()))
     }
 }
 
-/// No client can choose a job id that begins like these.
+/// Prefixes that no client can choose for a job id.
 const SESSIONS: &str = "~sessions";
 const ENDED: &str = "~ended:";
 const SCHEDULE: &str = "~schedule:";
-/// In no tenant's and no schedule's name.
+/// Occurs in no tenant's and no schedule's name.
 const BETWEEN: char = '\n';
 
 #[async_trait]
@@ -71,13 +71,13 @@ pub trait Bus: Send + Sync {
     /// Listens for one bell until the ear is dropped.
     fn listen(&self, bell: Bell) -> Ear;
 
-    /// Hears of every job that another process rings for.
+    /// Receives the id of every job that another process rings for.
     fn overhear(&self) -> Overheard;
 
-    /// Tells other processes how workers fare that are attached to this one. May be lost, as rings may.
+    /// Posts how the workers attached to this process fare, for other processes. May be lost, like rings.
     async fn post(&self, seen: Vec<Sighting>);
 
-    /// Hears what other processes post.
+    /// Receives the posts of other processes.
     fn sightings(&self) -> Sightings;
 
     /// Why rings do not reach other processes now, if they do not.
@@ -86,7 +86,7 @@ pub trait Bus: Send + Sync {
     }
 }
 
-/// Jobs that other processes rang for, in batches.
+/// The jobs that other processes rang for, in batches.
 pub struct Overheard(broadcast::Receiver<Arc<[JobId]>>);
 
 impl Overheard {
@@ -94,7 +94,7 @@ impl Overheard {
         Self(rings)
     }
 
-    /// The next batch. A slow listener misses some: rings may be lost. Never ends. Safe to use in `select!`.
+    /// The next batch. A slow listener misses some, since rings may be lost. Never ends. Safe to use in `select!`.
     pub async fn next(&mut self) -> Arc<[JobId]> {
         loop {
             match self.0.recv().await {
@@ -106,7 +106,7 @@ impl Overheard {
     }
 }
 
-/// Hears rings of one bell; rings that come while the ear is not polled are kept as one.
+/// Listens for one bell. Rings that come while it is not polled are merged into one.
 pub struct Ear {
     notify: Arc<Notify>,
     _until_drop: Box<dyn Send + Sync>,

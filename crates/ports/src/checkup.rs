@@ -1,22 +1,22 @@
-//! What an adapter sees when it looks its server over, for the people who run it.
+//! Health checks of an adapter's server, for operators.
 
-/// One thing that was looked at.
+/// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// A setting or a property, named as the server names it.
+    /// The setting or property, named as the server names it.
     pub what: &'static str,
     pub found: String,
     pub grade: Grade,
-    /// What it means for the promises, and what to do if it is not good.
+    /// What it means for Lockgate's guarantees, and what to do if it is not good.
     pub meaning: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     Good,
-    /// Works, and an operator should know.
+    /// Works, but an operator should know.
     Notice,
-    /// A promise is not kept like this.
+    /// A guarantee does not hold with this setting.
     Bad,
 }
 
@@ -36,12 +36,12 @@ impl Check {
     }
 }
 
-/// Stamps of one process are compared with those of another: this much apart goes unnoticed.
+/// Stamps of one process are compared with those of another; a difference up to this goes unnoticed.
 const SKEW_FINE_MS: u64 = 500;
-/// From here on delays and deadlines are visibly off.
+/// From this difference on, delays and deadlines are visibly wrong.
 const SKEW_BAD_MS: u64 = 5_000;
 
-/// How far a server's clock is from ours.
+/// How far the server's clock is from this process's clock.
 pub fn clock_skew(theirs_ms: i64, ours_ms: i64) -> Check {
     let apart = theirs_ms.abs_diff(ours_ms);
     let grade = match apart {

@@ -10,29 +10,29 @@ use parking_lot::Mutex;
 pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 
-    /// What is known of jumps; nothing for a clock that is not guarded.
+    /// What a guarded clock knows of jumps; the default for other clocks.
     fn state(&self) -> ClockState {
         ClockState::default()
     }
 }
 
-/// Time that cannot be set: it counts on while the machine runs, and while it sleeps.
+/// A clock that cannot be set: it counts while the machine runs and while it sleeps.
 pub trait Steady: Send + Sync {
     fn elapsed(&self) -> Duration;
 }
 
-/// What a guarded clock saw of its wall clock.
+/// What a guarded clock has seen of its wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockState {
-    /// The jump that is not followed, if there is one.
+    /// The jump that the guarded time does not follow, if there is one.
     pub jump: Option<Jump>,
-    /// When it will be, if it stands.
+    /// How long a jump must last before the guarded time follows it.
     pub settle: Duration,
     /// Jumps since the start.
     pub jumps: u64,
-    /// How many of them were followed.
+    /// How many of them the guarded time followed.
     pub followed: u64,
-    /// The latest one that was, in milliseconds; negative if time went back.
+    /// The latest jump that was followed, in milliseconds; negative if time went back.
     pub last_followed_ms: i64,
 }
 
@@ -41,7 +41,7 @@ impl ClockState {
         match turn {
             Some(ClockChange::Jumped(_)) => self.jumps += 1,
             Some(ClockChange::Followed(by)) => {
-                // One that is followed as soon as it is seen was not counted yet.
+                // With a settle time of 0, a jump is followed when first seen, so `Jumped` never counted it.
                 self.jumps += u64::from(self.settle.is_zero());
                 self.followed += 1;
                 self.last_followed_ms = by;
@@ -60,7 +60,7 @@ pub struct GuardedClock {
 }
 
 impl GuardedClock {
-    /// Goes on with what an earlier process knew, if it knew something and the steady clock counted on since.
+    /// Continues with the guard of an earlier process, if there is one and the steady clock has counted on since.
     pub fn new(wall: Arc<dyn Clock>, steady: Arc<dyn Steady>, settle: Duration, kept: Option<ClockGuard>) -> Self {
         let guard = kept.unwrap_or_else(|| ClockGuard::new(wall.now(), steady.elapsed()));
         let jumps = u64::from(guard.jump(steady.elapsed()).is_some());
@@ -68,7 +68,7 @@ impl GuardedClock {
         Self { wall, steady, settle, state: Mutex::new((guard, state)) }
     }
 
-    /// What the next process goes on with.
+    /// The state for the next process to continue with.
     pub fn guard(&self) -> ClockGuard {
         self.state.lock().0
     }
@@ -78,7 +78,8 @@ impl Clock for GuardedClock {
     fn now(&self) -> Timestamp {
         let mut locked = self.state.lock();
         let (guard, state) = &mut *locked;
-        // Under the lock: of two readings that overtake each other the older one would look like a step back.
+        // Both clocks are read under the lock: of two readings that overtake each other, the older one would look like a
+        // step back.
         let (now, turn) = guard.read(self.wall.now(), self.steady.elapsed(), self.settle);
         state.count(turn);
         now

@@ -1,7 +1,8 @@
-//! Small things that all replicas share: circuit breakers, velocity windows, totals that operators read, locks that only save
-//! work, and what is known of workers.
+//! Counters that all replicas share: circuit breakers, velocity windows, totals for operators, locks that only save work,
+//! and the workers' snapshot.
 //!
-//! They protect and inform, they promise nothing: a caller that cannot reach them goes on with what its own process knows.
+//! Counters protect and inform but guarantee nothing: a caller that cannot reach them continues with its own process's
+//! counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +15,20 @@ use lockgate_core::rate::{Rate, RateGrant};
 use crate::registry::SEEN_LIFE;
 use crate::registry::WorkersSnapshot;
 
-/// A queue that is shown is never longer than this: alerts fire long before.
+/// The longest queue that is shown; alerts fire long before.
 pub const LENGTH_MAX: u64 = 10_000;
-/// An entry that is not renewed no longer holds.
+/// A shown length that is not renewed within this time is dropped.
 pub const LENGTH_LIFE: Duration = Duration::from_secs(60);
 
 #[async_trait]
 pub trait Counters: Send + Sync {
-    /// Asks a breaker to let one call through, and how it stands then. All replicas give it the same settings.
+    /// Asks a breaker to let one call through. Returns the answer and the breaker's state afterwards. All replicas pass
+    /// equal settings.
     async fn ask(&self, breaker: &str, settings: &BreakerSettings)
     -> Result<(BreakerAnswer, BreakerStanding), CountersAway>;
 
-    /// What became of a call that was let through, and how the breaker stands then. A ticket from before the latest change
-    /// of state changes nothing.
+    /// Reports the outcome of a call that was let through, and returns the breaker's state afterwards. A ticket from before
+    /// the latest change of state has no effect.
     async fn tell(
         &self,
         breaker: &str,
@@ -35,46 +37,46 @@ pub trait Counters: Send + Sync {
         outcome: CallOutcome,
     ) -> Result<BreakerStanding, CountersAway>;
 
-    /// How a breaker stands. Changes nothing.
+    /// The breaker's state. Changes nothing.
     async fn look(&self, breaker: &str, settings: &BreakerSettings) -> Result<BreakerStanding, CountersAway>;
 
-    /// Adds to a total. An error leaves open whether it was added.
+    /// Adds to a total. After an error it is unknown whether it was added.
     async fn add(&self, total: &str, by: u64) -> Result<(), CountersAway>;
 
-    /// The place of each job in its velocity window, in the order asked, all in one round trip. A job enters a window once
-    /// and keeps its place, which moves up as older jobs leave.
+    /// The position of each job in its velocity window, in the order of `asks`, in one round trip. A job enters a window
+    /// once and keeps its place, which moves up as older jobs leave.
     async fn places(&self, asks: &[VelocityAsk]) -> Result<Vec<u64>, CountersAway>;
 
-    /// Takes a token for each of `want` from every one of these buckets, in one round trip: for as many as all of them have
-    /// tokens for. A bucket begins full.
+    /// Takes up to `want` tokens from every one of these buckets, in one round trip: as many as the emptiest can give. A new
+    /// bucket is full.
     async fn take(&self, buckets: &[(Arc<str>, Rate)], want: u32) -> Result<RateGrant, CountersAway>;
 
-    /// Takes each of these locks that is free, or keeps it if `holder` has it: for `ttl` from now. Which of them it has then. They
-    /// only save work: two who believe that they hold one do the same thing twice.
+    /// Takes or keeps each of these locks that is free or held by `holder`, for `ttl` from now. Returns which of them
+    /// `holder` has then. The locks only save work: if two processes both believe that they hold one, work is done twice.
     async fn hold(&self, locks: &[&str], holder: &str, ttl: Duration) -> Result<Vec<bool>, CountersAway>;
 
-    /// Gives locks back that `holder` has.
+    /// Releases the locks that `holder` has.
     async fn let_go(&self, locks: &[&str], holder: &str) -> Result<(), CountersAway>;
 
-    /// Keeps a snapshot of all workers for [`SEEN_LIFE`], instead of the one before.
+    /// Stores a snapshot of all workers for [`SEEN_LIFE`], replacing the previous one.
     async fn keep_workers(&self, snapshot: &WorkersSnapshot) -> Result<(), CountersAway>;
 
-    /// The latest snapshot of all workers and its age, by the clock of the counters. None if there is none, or if it cannot be
-    /// read: another release may have written it.
+    /// The latest snapshot of all workers and its age, by the counters' clock. None if there is none, or if it cannot be
+    /// decoded, because another release wrote it.
     async fn kept_workers(&self) -> Result<Option<(WorkersSnapshot, Duration)>, CountersAway>;
 
-    /// Shows how long queues are where programs that are not ours look for it, such as autoscalers: up to [`LENGTH_MAX`], and
-    /// for no longer than [`LENGTH_LIFE`]. Counters that no such program can read show nothing.
+    /// Publishes the lengths of queues for other programs, such as autoscalers: up to [`LENGTH_MAX`], for [`LENGTH_LIFE`].
+    /// Counters that no other program can read publish nothing.
     async fn show_lengths(&self, _queues: &[(Arc<str>, u64)]) -> Result<(), CountersAway> {
         Ok(())
     }
 }
 
-/// The answer to a wish to call.
+/// The answer to a request to make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerAnswer {
     Go(Ticket),
-    /// Asking again makes sense after this time.
+    /// The call is refused; asking again makes sense after this time.
     Refused {
         again_in: Duration,
     },
@@ -86,13 +88,14 @@ pub enum CallOutcome {
     Failed,
 }
 
-/// A shared breaker at the moment of the answer. Spans instead of times: clocks of replicas differ.
+/// The state of a shared breaker at the moment of the answer. Durations instead of times, because the clocks of replicas
+/// differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerStanding {
     pub state: BreakerState,
-    /// In a row while closed; the whole budget otherwise.
+    /// Failures in a row while closed; the whole budget otherwise.
     pub failures: u32,
-    /// While open: how long until the first probe is let through.
+    /// While open: the time until the first probe is let through.
     pub probes_in: Option<Duration>,
 }
 
@@ -100,23 +103,23 @@ pub struct BreakerStanding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VelocityAsk {
     pub rule: Arc<str>,
-    /// What the jobs in the window have in common.
+    /// The values that the jobs of the window share.
     pub key: Arc<str>,
     pub job_id: Arc<str>,
     pub span: Duration,
     pub visit: Visit,
 }
 
-/// What a question does to a window.
+/// Whether a query changes the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// The job is in the window from now on.
+    /// The job enters the window.
     Enter,
-    /// The window stays as it is: the answer is the place the job has or would get.
+    /// The window stays unchanged: the answer is the position that the job has or would get.
     Look,
 }
 
-/// The counters did not answer in time. The caller does not wait: go on with what this process knows.
+/// The counters did not answer in time. The caller must not wait but continue with its own process's counts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the shared counters do not answer ({0}); this process goes on with its own until they do")]
 pub struct CountersAway(pub Arc<str>);

@@ -1,4 +1,4 @@
-//! Randomness, and what is made of it.
+//! Randomness, and the ids made of it.
 
 use lockgate_core::ids::{AttemptToken, JobId, SessionId, token, uuid_v7};
 use lockgate_core::retry::Jitter;
@@ -9,7 +9,7 @@ pub trait Entropy: Send + Sync {
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// What the engine mints. Implemented for every [`Entropy`].
+/// The ids that the engine makes. Implemented for every [`Entropy`].
 pub trait Mint: Entropy {
     fn job_id(&self, now: Timestamp) -> JobId {
         JobId::from(self.uuid(now))

@@ -1,4 +1,4 @@
-//! Verdicts on attempts, and on what comes out of them.
+//! The safety kernel: verdicts on attempts and on their results.
 
 use std::sync::Arc;
 
@@ -12,16 +12,17 @@ use lockgate_core::verdict::{Judgement, Verdict};
 
 #[async_trait]
 pub trait Kernel: Send + Sync {
-    /// One judgement per request, in order. Failing to decide is an answer too, never an error.
+    /// One judgement per request, in order. A kernel that cannot decide answers `Unavailable`; there is no error.
     async fn judge(&self, requests: &[Arc<JobRequest>]) -> Vec<Judgement>;
 
-    /// The verdict on a request with every step told. Counts nothing. None: no answer.
+    /// The verdict on a request with every evaluated rule. Velocity windows do not count it. None: the kernel did not
+    /// answer.
     async fn explain(&self, request: &JobRequest) -> Option<Explanation>;
 
-    /// What another policy would say, with the windows as they are. Counts nothing.
+    /// The verdict of another policy, with the present velocity windows. They do not count it.
     fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict>;
 
-    /// The policy in force. A verdict made under another one is asked for again before dispatch.
+    /// The policy in force. A job judged under another one is judged again before dispatch.
     fn snapshot(&self) -> Arc<str>;
 
     /// Whether asking makes sense now. False while a circuit breaker is open or the policy cannot be read.
@@ -29,57 +30,57 @@ pub trait Kernel: Send + Sync {
         true
     }
 
-    /// What to do with jobs that cannot be judged, as far as the policy says.
+    /// The policy's fail mode for jobs that get no verdict.
     fn input_policy(&self) -> InputPolicy {
         InputPolicy::CLOSED
     }
 
-    /// The circuit breakers between this process and the safety kernel; none if the kernel is in this process.
+    /// The circuit breakers between this process and the safety kernel; empty if the kernel is in this process.
     fn breakers(&self) -> Vec<BreakerView> {
         Vec::new()
     }
 
-    /// What the breakers did since this was last asked, oldest first.
+    /// The breakers' changes of state since the last call, oldest first.
     fn breaker_moves(&self) -> Vec<BreakerMove> {
         Vec::new()
     }
 
-    /// Whether an external kernel decides: the Store then follows the kernel, not the kernel the Store.
+    /// Whether an external kernel decides. Then the Store follows the kernel's policy instead of the kernel the Store's.
     fn is_elsewhere(&self) -> bool {
         false
     }
 
-    /// The policy in force there, if it could be asked just now.
+    /// The policy in force in an external kernel, if it answered just now.
     async fn decided_elsewhere(&self) -> Option<Elsewhere> {
         None
     }
 
-    /// The Store says that this policy is in force now. Refused with every error of the text if it cannot be judged by;
-    /// until a text is taken, nothing is decided. A kernel elsewhere is asked for verdicts all the same; what the Store
-    /// remembers of its policy counts while it is silent.
+    /// Called when the Store says that this policy is in force. Refused with every error of the text if the policy cannot be
+    /// loaded; until a text is accepted, the kernel decides nothing. An external kernel is asked for verdicts in any case;
+    /// the Store's copy of its policy counts only while it does not answer.
     fn adopt(&self, id: &Arc<str>, text: &str) -> Result<(), Vec<String>>;
 
-    /// The Store has never had an activated policy: the built-in one is in force. Before either is said, nothing is
-    /// decided and no result comes out.
+    /// Called when the Store has never had an activated policy: the built-in one is in force. Before `adopt` or this call,
+    /// the kernel decides nothing and no result is exposed.
     fn adopt_builtin(&self) {}
 
-    /// What the metadata alone says about results, in order. On the way of every result: answers at once.
+    /// The metadata step of the output policy, in order. Every result passes it, so it must not wait.
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep>;
 
-    /// Whether a scanner can be reached now. False while the circuit breaker on the way is open.
+    /// Whether a scanner can be reached now. False while its circuit breaker is open.
     fn scans(&self) -> bool {
         true
     }
 
-    /// What happens to a result whose content no scanner can read now.
+    /// What happens to a result whose content cannot be scanned now.
     fn output_fail_mode(&self, _request: &JobRequest) -> FailMode {
         FailMode::Closed
     }
 
-    /// What the content says. None: no scanner answered; the scan stays owed.
+    /// The content step of the output policy. None: no scanner answered, and the scan stays owed.
     async fn scan(&self, output: &OutputContent) -> Option<OutputVerdict>;
 
-    /// Text that leaves with an attempt (errors, progress, log lines) without what must not come out.
+    /// A text that is exposed together with an attempt (errors, progress, log lines), with findings removed.
     fn clean(&self, request: &JobRequest, text: Arc<str>) -> Arc<str>;
 }
 
@@ -87,43 +88,43 @@ pub trait Kernel: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elsewhere {
     pub id: Arc<str>,
-    /// Empty for the built-in one, and where the text is not told.
+    /// Empty for the built-in policy, and where the kernel does not reveal the text.
     pub text: Arc<str>,
 }
 
-/// The breaker on the way of verdicts.
+/// The circuit breaker of calls for verdicts.
 pub const INPUT_BREAKER: &str = "input";
-/// The breaker on the way of contents.
+/// The circuit breaker of calls for content scans.
 pub const OUTPUT_BREAKER: &str = "output";
 
-/// A circuit breaker as people see it.
+/// A circuit breaker as shown to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerView {
     pub name: &'static str,
     pub state: BreakerState,
     pub failures: u32,
-    /// When the first probe is let through.
+    /// When the first probe will be let through.
     pub open_until: Option<Timestamp>,
-    /// What went wrong last.
+    /// The latest failure.
     pub last_error: Option<Arc<str>>,
     pub sharing: Sharing,
 }
 
-/// A circuit breaker that changed its state, as it was noticed here.
+/// A change of a circuit breaker's state, as this process noticed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BreakerMove {
     pub at: Timestamp,
     pub breaker: &'static str,
     pub from: BreakerState,
     pub to: BreakerState,
-    /// What went wrong last.
+    /// The latest failure.
     pub error: Option<Arc<str>>,
 }
 
 /// Whose calls a breaker counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Those of this process, as configured.
+    /// Those of this process, by configuration.
     Alone,
     /// Those of all replicas.
     Shared,

@@ -1,7 +1,7 @@
-//! The seams of Lockgate: what the engine needs from the world, named by capability.
+//! The ports of Lockgate: traits for everything that the engine needs from outside, named by capability.
 //!
-//! Every port takes batches, is object-safe and speaks only the words of `core`: no driver type, SQL text or key
-//! format appears in a signature. The adapters implement them; `lockgate-conformance` has the tests that every adapter passes.
+//! Every port takes batches, is object-safe and uses only types of `core`: no driver type, SQL text or key format appears in
+//! a signature. Adapters implement the ports; `lockgate-conformance` has the tests that every adapter must pass.
 
 pub mod bus;
 pub mod checkup;

@@ -1,7 +1,7 @@
-//! What processes tell each other of their workers.
+//! What processes tell each other about their workers.
 //!
-//! Which workers there are is the Store's to say. A sighting says how one of them fares: it may be lost, and then less is known
-//! for a moment. Spans instead of times, because clocks of processes differ.
+//! The Store decides which workers exist. A sighting only reports the state of one: if it is lost, less is known for a
+//! moment. Durations instead of times, because the clocks of processes differ.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,49 +11,48 @@ use lockgate_core::worker::{Load, WorkerProfile};
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
-/// An entry that was not confirmed for this long no longer holds.
+/// An entry that was not confirmed for this long is dropped.
 pub const SEEN_LIFE: Duration = Duration::from_secs(30);
 
-/// Most attempts on their way out that are told of one worker, so that what is said of it fits into a message.
+/// The most revoked attempts reported of one worker, so that a report fits into a message.
 pub const LEAVING_MAX: usize = 1_000;
 
-/// A worker as the process sees it that holds its stream.
+/// A worker as seen by the process that holds its stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     pub session: SessionId,
-    /// Grows with every attach: what is said of an older one is old news.
+    /// Grows with every attach; a sighting with an older epoch is outdated.
     pub epoch: u64,
-    /// Places in use.
+    /// Worker slots in use, as this process counts them.
     pub busy: u32,
-    /// Slots in use by the worker's own count.
+    /// Worker slots in use, as the worker counts them.
     pub active_jobs: u32,
     pub load: Load,
     pub attached: bool,
     pub draining: bool,
-    /// How long ago it was heard of.
+    /// How long ago the worker was last heard.
     pub heard_ms_ago: u64,
-    /// Jobs that it runs at once; 0 from a process that does not say it, and then it is what its row says.
+    /// The worker's slots; 0 from a process that does not report them, and then the session's row has them.
     #[serde(default)]
     pub slots: u32,
-    /// Grows with everything that a process says of its workers: messages may overtake each other.
+    /// Grows with every post of a process, because messages may overtake each other.
     #[serde(default)]
     pub said: u64,
-    /// Grows with every job that its process claims for it; none from a process that does not say it.
+    /// Grows with every job that the process claims for the worker; None from a process that does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<u64>,
-    /// Attempts that no longer count and that it has not let go of: what they took of limits is not free. No more of them than
-    /// [`LEAVING_MAX`].
+    /// Revoked attempts that the worker has not let go of, so their limits are not free. At most [`LEAVING_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaving: Vec<AttemptToken>,
 }
 
-/// All workers that one process knows of, for those that start: what it has heard itself, and from others.
+/// All workers that one process knows of, its own and those of others, for processes that start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkersSnapshot {
     pub workers: Vec<SnapshotWorker>,
 }
 
-/// One worker of a snapshot. The profile is for people who look into it; the sighting is for processes.
+/// One worker of a snapshot. The profile is for people; the sighting is for processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotWorker {
     pub profile: Arc<WorkerProfile>,

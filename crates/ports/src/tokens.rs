@@ -6,11 +6,11 @@ use lockgate_core::time::Timestamp;
 
 #[async_trait]
 pub trait Tokens: Send + Sync {
-    /// Who a token says its bearer is, if it can be believed now.
+    /// The identity that a token proves, if it can be verified now.
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenError>;
 }
 
-/// Why a token is not believed. Texts never have any of the token in them.
+/// Why a token is refused. The texts never contain any part of the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error("the token is not one: {0}")]
@@ -21,10 +21,10 @@ pub enum TokenError {
     Expired,
     #[error("the token was issued for somebody else: its {0} is not ours")]
     NotForUs(&'static str),
-    /// The claim that must say it, and what is wrong with it.
+    /// The claim that must name the bearer, and what is wrong with it.
     #[error("the token does not say who its bearer is: {0}")]
     Nameless(String),
-    /// Keys could not be fetched; another try may help.
+    /// Keys could not be fetched; a retry may help.
     #[error("the keys that tokens are checked with cannot be read: {0}")]
     Unavailable(String),
 }

@@ -1,4 +1,4 @@
-//! Store failures, by what the caller can do about them.
+//! Failures of the Store, by what the caller can do about them.
 
 use lockgate_core::ids::{JobId, TenantId};
 use lockgate_core::job::JobState;
@@ -16,17 +16,17 @@ pub enum StoreError {
     /// The commit may or may not have happened: read it back before acting.
     #[error("the outcome of the commit is unknown: {0}")]
     UnknownOutcome(String),
-    /// What was read makes no sense. A person must look.
+    /// A row that was read cannot be decoded. A person must look.
     #[error("the store is damaged: {0}")]
     Corrupt(String),
-    /// Nothing was written: a row or a statement is at fault and not the Store, which takes others. The same again fails the same
-    /// until a person looks.
+    /// Nothing was written: a row or a statement is at fault, not the Store, which accepts others. A retry fails until a
+    /// person repairs it.
     #[error("the store does not take it: {0}")]
     Refused(String),
 }
 
 impl StoreError {
-    /// It is about what was asked for, not about the Store: the same question about something else may be answered.
+    /// Whether the error is about the row that was asked for and not about the Store: calls for other rows may succeed.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt(_) | Self::Refused(_))
     }
@@ -36,16 +36,16 @@ impl StoreError {
     }
 }
 
-/// One item of a commit was refused. Its neighbours are not affected.
+/// One item of a commit was refused. The other items are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The version or the evidence no longer holds: load again, decide again.
     #[error("the job changed meanwhile")]
     Conflict,
-    /// The id or the idempotency key of a new job already has a job.
+    /// The id or the idempotency key of a new job belongs to an existing job.
     #[error("taken by job {}", .0.job_id)]
     Taken(Box<DuplicateJob>),
-    /// The Store does not take this row: a constraint, a trigger, a value that is too large. Deciding again does not help.
+    /// The Store refuses this row: a constraint, a trigger, a value that is too large. Deciding again does not help.
     #[error("the store does not take it: {0}")]
     Refused(String),
 }
@@ -57,6 +57,6 @@ pub struct DuplicateJob {
     pub tenant: TenantId,
     pub hash: RequestHash,
     pub state: JobState,
-    /// Whether the idempotency key was taken; else the job id.
+    /// Whether the idempotency key was taken; otherwise the job id.
     pub by_key: bool,
 }

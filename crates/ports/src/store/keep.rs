@@ -1,13 +1,13 @@
-//! How long and how much every Store keeps, the same for all adapters.
+//! Retention times and amounts, equal for all Stores.
 
 use std::time::Duration;
 
-/// An idempotency key names its job this long after the submit was committed; then it is free again.
+/// An idempotency key names its job for this long after the commit of the submit; then it is free again.
 pub const KEY_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Closed sessions and edges are remembered this long. Much longer than any statement can be delayed, because a
-/// forgotten session would start again at epoch 1 and an old statement would seem to match.
+/// How long closed sessions and edges are remembered. Much longer than any statement can be delayed: a forgotten session
+/// would start again at epoch 1, and an old statement would match it.
 pub const CLOSED_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Log lines kept per job; older ones are dropped first, so that a chatty job cannot fill the disk.
+/// Log lines kept per job. Older lines are dropped first, so that a job with much output cannot fill the disk.
 pub const LOG_LINES_MAX: usize = 1_000;

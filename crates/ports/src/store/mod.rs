@@ -1,7 +1,7 @@
-//! The truth: jobs, runs, schedules, sessions, leases, configuration, credentials, audit, tenants.
+//! The Store: jobs, runs, schedules, sessions, leases, configuration, credentials, audit, tenants.
 //!
-//! The Store takes decisions, not columns. One [`JobStore::commit`] call writes next state, events, dead letter and outbox
-//! of every item atomically; an item whose evidence no longer holds fails alone.
+//! The Store takes decisions, not columns. One [`JobStore::commit`] call writes the next state, events, dead letter and
+//! outbox of every item atomically; an item whose evidence no longer holds fails alone.
 
 mod audit;
 mod credentials;
@@ -42,7 +42,7 @@ pub use tries::Tries;
 pub use unreadable::{Met, Misread, Unreadable};
 pub use upkeep::{OutboxBacklog, OutboxRow, Pinned, Totals, Upkeep};
 
-/// Everything the engine asks of the truth.
+/// Everything that the engine needs from the Store.
 pub trait Store:
     JobStore
     + RunStore

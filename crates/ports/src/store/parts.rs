@@ -1,13 +1,13 @@
-//! A call with an item that the Store does not take is done in parts, so that its neighbours go on.
+//! Splits a call that contains a refused item, so that the other items succeed.
 
 use std::ops::Range;
 
 use super::StoreError;
 
-/// Makes a call over so many items; answers in their order. If the Store refuses it, it is halved until what it does not take is
-/// alone, and `refused` says what is answered for that one. A call that goes through is made once and costs nothing more.
+/// Makes a call over `items` items; answers in order. If the Store refuses it, the call is halved until the refused item is
+/// alone, and `refused` makes its answer. A call without a refused item is made once.
 ///
-/// Once a part was done, the failure of another leaves it unknown how far the whole came.
+/// Once a part has succeeded, the failure of another leaves the outcome of the whole unknown.
 pub async fn in_parts<A, F>(
     items: usize,
     call: impl Fn(Range<usize>) -> F,
@@ -38,7 +38,7 @@ where
     Ok(answers)
 }
 
-/// The one that is to be done first comes last.
+/// The half to do first comes last, because the parts are a stack.
 fn halves(part: &Range<usize>) -> [Range<usize>; 2] {
     let middle = part.start + part.len() / 2;
     [middle..part.end, part.start..middle]
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// What came of items of which some are not taken, and in how many calls.
+    /// The outcome of items of which some are refused, and the number of calls.
     async fn doing(items: usize, bad: &[usize]) -> (Vec<Result<usize, usize>>, usize) {
         let calls = Cell::new(0);
         let call = |part: Range<usize>| {
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(doing(1, &[0]).await, (vec![Err(0)], 1));
     }
 
-    /// With a Store that goes away after so many answers.
+    /// A Store that becomes unavailable after `answered` answers.
     async fn going_away(answered: usize) -> StoreError {
         let left = Cell::new(answered);
         let call = |part: Range<usize>| {

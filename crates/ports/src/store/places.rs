@@ -1,24 +1,24 @@
-//! Where a slot stands in the list of its schedule.
+//! The position of a slot in the list of its schedule.
 //!
-//! Several series may have a slot of the same nominal time, and a page may end between two of them, so the time alone is no
-//! cursor. A slot gets a place when it is first written and keeps it: its nominal time, and how many of that time came
-//! before it, in one number. A page goes on below a place even if the slot that had it is gone.
+//! Several series may have a slot at one nominal time, and a page may end between two of them, so the time alone is no
+//! cursor. A slot gets a position when it is first written and keeps it: its nominal time and its rank among the slots of
+//! that time, in one number. A page can continue below a position even if its slot was deleted.
 
 use lockgate_core::time::Timestamp;
 
-/// Places of one millisecond. A series has at most one slot in it, so that many series fit; further ones would share the
-/// last place, and a page that ends there would skip them.
+/// Positions per millisecond. A series has at most one slot in it, so this many series fit; further ones would share the
+/// last position, and a page that ends there would skip them.
 const PLACES: i64 = 1 << 16;
-/// Times beyond the year 6429, and as long before the epoch, share the places of the last one.
+/// Times beyond the year 6429, and as far before the epoch, share the positions of the last possible time.
 const MILLIS_MAX: i64 = i64::MAX / PLACES - 1;
 
-/// The first and the last place of a nominal time.
+/// The first and the last position of a nominal time.
 pub fn places(nominal: Timestamp) -> (i64, i64) {
     let first = nominal.as_millis().clamp(-MILLIS_MAX, MILLIS_MAX) * PLACES;
     (first, first + (PLACES - 1))
 }
 
-/// The place of a new slot, if `latest` is the highest one that its nominal time has given away.
+/// The position of a new slot; `latest` is the highest position taken at its nominal time.
 pub fn next_place(nominal: Timestamp, latest: Option<i64>) -> i64 {
     let (first, last) = places(nominal);
     latest.map_or(first, |latest| (latest + 1).min(last))

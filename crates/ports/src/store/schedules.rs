@@ -12,18 +12,19 @@ use super::{Cursor, Listing, StoreError};
 
 #[async_trait]
 pub trait ScheduleStore: Send + Sync {
-    /// T-1: commits each change alone, all of it or none of it, and durably before answering; results in the order sent.
+    /// T-1: commits each change on its own, completely or not at all, and durably before answering; results in the order of
+    /// `changes`.
     ///
     /// Version 1 inserts a schedule whose name is free. Any other replaces the row with version − 1, or removes it. A fresh
-    /// slot whose key is there already, or twice in its change, makes the change a conflict: a time is decided once. Items of
+    /// slot whose key exists, or occurs twice in its change, makes the change a conflict: a time is decided once. Items of
     /// one call may take several turns of one schedule, in sequence. If the Store cannot write one of them, the call is
-    /// [`Refused`](StoreError::Refused): whoever made it makes it [in parts](super::in_parts).
+    /// [`Refused`](StoreError::Refused), and the caller repeats it [in parts](super::in_parts).
     async fn turn(&self, changes: Vec<ScheduleChange>) -> Result<Vec<Result<(), TurnConflict>>, StoreError>;
 
-    /// Schedules by tenant and name, in the order asked.
+    /// Schedules by tenant and name, in the order of `keys`.
     async fn load_schedules(&self, keys: &[(TenantId, Arc<str>)]) -> Result<Vec<Option<Schedule>>, StoreError>;
 
-    /// By name, after a name.
+    /// Schedules of a tenant by name, after a name.
     async fn list_schedules(
         &self,
         tenant: &TenantId,
@@ -31,14 +32,14 @@ pub trait ScheduleStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Schedule>, StoreError>;
 
-    /// Those whose `wakes_at` was reached by the Store's clock, earliest first, then by tenant and name.
+    /// Schedules whose `wakes_at` was reached by the Store's clock, earliest first, then by tenant and name.
     async fn due_schedules(&self, limit: usize) -> Result<Vec<Schedule>, StoreError>;
 
     /// When the next schedule wakes, and the Store's own time.
     async fn next_schedule(&self) -> Result<(Option<Timestamp>, Timestamp), StoreError>;
 
-    /// Slots of one schedule, the latest nominal time first, and of one time the one written last. Of a schedule that is gone
-    /// too.
+    /// Slots of one schedule, the latest nominal time first, and within one time the one written last. Also of a deleted
+    /// schedule.
     async fn list_slots(&self, query: SlotQuery) -> Result<Listing<Slot>, StoreError>;
 }
 
@@ -46,12 +47,12 @@ pub trait ScheduleStore: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct ScheduleChange {
     pub schedule: Schedule,
-    /// The schedule goes; its slots stay as long as ended jobs do. Those that are still DUE or QUEUED stay for ever unless
-    /// this change decides them: nobody will come back to them.
+    /// The schedule is deleted; its slots are kept as long as ended jobs. Slots that are still DUE or QUEUED stay for ever
+    /// unless this change decides them, because no later turn will.
     pub gone: bool,
     /// Slots that are decided for the first time.
     pub fresh: Vec<Slot>,
-    /// Slots that were there before; written whole, after the fresh ones.
+    /// Slots that existed before; written completely, after the fresh ones.
     pub changed: Vec<Slot>,
     pub audit: Vec<AuditEntry>,
 }

@@ -1,7 +1,7 @@
 //! Edges and worker sessions.
 //!
-//! An edge holds one renewed lease. A session is bound to one edge; each attach bumps its epoch, so a statement that
-//! names an older epoch no longer applies.
+//! An edge holds one renewed lease. A session is bound to one edge; each attach raises its epoch, so a statement with an
+//! older epoch no longer applies.
 
 use std::time::Duration;
 
@@ -13,23 +13,24 @@ use lockgate_core::worker::WorkerProfile;
 
 use super::StoreError;
 
-/// A lease that lasts longer than its time by more than this was written while the Store's clock was ahead. Its holder corrects it
-/// with the next renewal; if the holder is gone, nobody must wait until that time comes. More than any lease of an edge lasts.
+/// A lease that lasts longer than its time by more than this was written while the Store's clock was ahead. Its holder
+/// corrects it with the next renewal; if the holder is gone, the lease must not block others until that time. Longer than
+/// any lease of an edge lasts.
 pub const LEASE_AHEAD_MAX: Duration = SKEW_MAX;
 
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// Creates or renews the edge's lease, by the Store's clock. False when the edge was closed: it must stop.
+    /// Creates or renews the edge's lease, by the Store's clock. False if the edge was closed: it must stop.
     async fn renew_edge(&self, edge: &EdgeId, ttl: Duration) -> Result<bool, StoreError>;
 
     /// Edges that are not closed, in the order of their ids.
     async fn open_edges(&self) -> Result<Vec<EdgeRow>, StoreError>;
 
-    /// Closes those of these edges whose lease stands as it was seen, and ran out at least `grace` ago by the Store's clock, or lies
-    /// further ahead of it than [`LEASE_AHEAD_MAX`]. Their ids.
+    /// Closes those of these edges whose lease is unchanged since it was seen, and expired at least `grace` ago by the
+    /// Store's clock, or lies further ahead of it than [`LEASE_AHEAD_MAX`]. Returns their ids.
     async fn close_edges(&self, seen: &[EdgeRow], grace: Duration) -> Result<Vec<EdgeId>, StoreError>;
 
-    /// Binds a session to an edge and opens it, or says why not; then nothing is changed.
+    /// Binds a session to an edge and opens it, or returns why not; then nothing is changed.
     async fn attach(
         &self,
         session: &SessionId,
@@ -37,13 +38,13 @@ pub trait Sessions: Send + Sync {
         profile: &WorkerProfile,
     ) -> Result<Result<AttachedSession, Unattached>, StoreError>;
 
-    /// An operator wants these sessions to leave. It stays so, wherever they attach. Those that are not open are left alone.
+    /// Marks sessions that an operator drains, wherever they attach from now on. Sessions that are not open are ignored.
     async fn send_away(&self, sessions: &[SessionId]) -> Result<(), StoreError>;
 
-    /// Closes a session that still has this epoch. False when it was attached again or closed before.
+    /// Closes a session that still has this epoch. False if it was attached again or closed before.
     async fn close_session(&self, session: &SessionId, epoch: u64) -> Result<bool, StoreError>;
 
-    /// Sessions that are open, without those that cannot be decoded.
+    /// Open sessions, without those that cannot be decoded.
     async fn open_sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
 
     /// Closed sessions that jobs are still bound to, without those that cannot be decoded.
@@ -55,26 +56,26 @@ pub trait Sessions: Send + Sync {
 pub struct AttachedSession {
     /// 1 for a new session, and one more with each attach.
     pub epoch: u64,
-    /// An operator wants it to leave.
+    /// Whether an operator drains it.
     pub sent_away: bool,
 }
 
 /// Why a session did not attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unattached {
-    /// C-2: it is another owner's.
+    /// C-2: it belongs to another owner.
     #[error("the session belongs to a worker with another credential")]
     AnotherOwner,
-    /// The edge was closed by another process, so the session would have no gateway.
+    /// Another process closed the edge, so the session would have no gateway.
     #[error("the edge was closed")]
     EdgeClosed,
 }
 
-/// An edge as it was seen.
+/// An edge with its lease when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeRow {
     pub edge: EdgeId,
-    /// By the Store's clock: worth something only beside another look.
+    /// By the Store's clock; only to be compared with a later reading.
     pub expires_at: Timestamp,
 }
 
@@ -83,9 +84,9 @@ pub struct SessionRow {
     pub session: SessionId,
     pub epoch: u64,
     pub edge: EdgeId,
-    /// The edge was closed; the session has no gateway any more.
+    /// Whether the edge was closed, so that the session has no gateway any more.
     pub edge_closed: bool,
     pub profile: WorkerProfile,
-    /// An operator wants it to leave.
+    /// Whether an operator drains it.
     pub sent_away: bool,
 }

@@ -1,4 +1,4 @@
-//! Configuration in force: immutable texts by content, and one versioned row that says which of them counts.
+//! Configuration in force: immutable texts by content hash, and one versioned row that names the active one.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use super::StoreError;
 
 #[async_trait]
 pub trait Snapshots: Send + Sync {
-    /// S-7: keeps the text and puts it in force, in one commit with its audit row, if `expected` is still the version in
-    /// force (0: none ever was). From then on no dispatch under another policy or another
-    /// routing is committed. The new version.
+    /// S-7: stores the text and activates it, in one commit with its audit row, if `expected` is still the active version
+    /// (0: none ever was). From then on no dispatch under another policy or routing can be committed. Returns the new
+    /// version.
     async fn activate(&self, change: Activation) -> Result<Result<u64, Outdated>, StoreError>;
 
-    /// What is in force.
+    /// The active snapshot.
     async fn active(&self, kind: SnapshotKind) -> Result<Option<Active>, StoreError>;
 
-    /// Texts that were ever in force, the latest activation of each first.
+    /// Texts that were ever active, the latest activation of each first.
     async fn snapshots(&self, kind: SnapshotKind, limit: usize) -> Result<Vec<SnapshotRow>, StoreError>;
 
     /// One text by its id.
@@ -42,7 +42,7 @@ pub enum SnapshotKind {
 impl SnapshotKind {
     pub const ALL: [Self; 5] = [Self::Policy, Self::Pools, Self::Timeouts, Self::PoolStates, Self::Quotas];
 
-    /// What is in force before anything was activated.
+    /// The snapshot in force before anything was activated.
     pub const fn builtin(self) -> &'static str {
         match self {
             Self::Policy => BUILTIN_ALLOW,

@@ -1,4 +1,4 @@
-//! How often placing was tried for what no worker can take, kept over restarts.
+//! How often placement was tried for jobs that no worker can take, kept over restarts.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::StoreError;
 
 #[async_trait]
 pub trait Tries: Send + Sync {
-    /// Keeps this text in place of the one before. One process at a time counts for all, and what it counts is worth no more than
-    /// a later count: the last one to write wins.
+    /// Stores this text in place of the previous one. One process at a time counts for all, and an older count is worth no
+    /// more than a newer one, so the last writer wins.
     async fn keep_tries(&self, text: &str) -> Result<(), StoreError>;
 
-    /// The text that was kept last.
+    /// The text stored last.
     async fn kept_tries(&self) -> Result<Option<Arc<str>>, StoreError>;
 }

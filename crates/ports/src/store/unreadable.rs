@@ -1,5 +1,5 @@
-//! Rows that cannot be decoded: written by a newer version, or by hand. They are left out of what is read, so that their
-//! neighbours go on, and whoever looks after the installation is told.
+//! Rows that cannot be decoded, because a newer version or a person wrote them. Reads leave them out, so that other rows are
+//! not affected, and report them to the operator.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Rows that are told apart. Beyond this number they are only counted.
+/// How many rows are named; further ones are only counted.
 const NAMED_MAX: usize = 1_000;
 
-/// Kept by a Store about itself.
+/// A Store's record of its own unreadable rows.
 #[derive(Debug, Default)]
 pub struct Unreadable(Mutex<UnreadableRows>);
 
@@ -20,23 +20,23 @@ struct UnreadableRows {
     met: Met,
 }
 
-/// What a Store had to leave out since it was opened.
+/// The rows that a Store left out since it was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Met {
-    /// One that is met again counts again: the number grows for as long as it is there.
+    /// A row counts each time it is read, so the number grows as long as the row exists.
     pub rows: u64,
-    /// The latest, and what is wrong with it.
+    /// The latest such row, and what is wrong with it.
     pub latest: Option<Arc<str>>,
 }
 
-/// An error of reading.
+/// An error of decoding a row.
 pub trait Misread: Display {
-    /// One row makes no sense, and says nothing about the others.
+    /// Whether the error is about this row only and says nothing about others.
     fn is_of_one_row(&self) -> bool;
 }
 
 impl Unreadable {
-    /// What was read of a row, if it could be.
+    /// The decoded row; None, and a report, if it cannot be decoded.
     pub fn or_told<T, E: Misread>(&self, name: impl FnOnce() -> String, read: Result<T, E>) -> Result<Option<T>, E> {
         match read {
             Ok(found) => Ok(Some(found)),
@@ -48,7 +48,7 @@ impl Unreadable {
         }
     }
 
-    /// One was left out.
+    /// Reports a row that was left out.
     pub fn tell(&self, row: &str, why: &dyn Display) {
         if self.meet(row, why) {
             tracing::error!(
@@ -60,7 +60,7 @@ impl Unreadable {
         }
     }
 
-    /// Whether it was met for the first time, and is to be named in the log.
+    /// Whether the row is read for the first time and must be named in the log.
     pub fn meet(&self, row: &str, why: &dyn Display) -> bool {
         let mut kept = self.0.lock();
         kept.met.rows += 1;
