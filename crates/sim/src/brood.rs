@@ -1,4 +1,4 @@
-//! The children of a simulated parent. A number in its payload says what they are, so that every attempt submits the same ones.
+//! The children of a simulated parent, encoded as a number in its payload, so that every attempt submits the same children.
 
 use lockgate_core::request::NewJob;
 use lockgate_engine::NewChild;
@@ -6,12 +6,12 @@ use lockgate_engine::NewChild;
 use crate::client::TOPICS;
 use crate::plan::JobScript;
 
-/// One bit for the rounds, two for how many there are, four for what each of them does. What is left of the number is for those
-/// that are parents themselves: it runs out, and so do they.
+/// One bit for the rounds, two for the number of children, four for what each child does. The remaining bits are for
+/// children that are parents themselves; they run out, which ends the recursion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Brood(pub(crate) u32);
 
-/// Bits that are not left for the next generation.
+/// Bits that are not passed on to the next generation.
 const OWN_BITS: u32 = 1 + 2 + 4 * 4;
 /// How long one attempt of a child may take.
 const TIMEOUT_MS: u64 = 4_000;
@@ -27,7 +27,7 @@ impl Brood {
         (0..count).map(|n| self.child(format!("{round}-{n}"), (self.0 >> (3 + 4 * n)) & 15)).collect()
     }
 
-    /// One that no round needs.
+    /// A child that no round needs.
     pub(crate) fn extra(self, round: u32) -> NewChild {
         self.child(format!("{round}-extra"), 0)
     }

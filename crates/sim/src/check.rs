@@ -1,4 +1,4 @@
-//! The judges. They know the Store's final state and what clients and workers saw, and nothing of the engine.
+//! Checks of the final state. They know what the Store has and what clients and workers saw, and nothing of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::trail::Trail;
 use crate::world::{SimWorld, Summary};
 use crate::{ends, families, flow, outputs, sagas, times};
 
-/// A promise was broken. `rule` is an invariant's id or name.
+/// A broken guarantee. `rule` is an invariant's id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     pub rule: &'static str,
@@ -78,13 +78,13 @@ pub(crate) async fn all(world: &SimWorld) -> Result<Summary, Violation> {
     Ok(Summary { acknowledged, executions, lost, closed, ahead, given_back, injected, fingerprint })
 }
 
-/// While faults were on, because nothing was heard of its worker.
+/// Whether the attempt was lost while faults were on, because its worker was silent.
 fn was_lost(world: &SimWorld, event: &JobEvent) -> bool {
     let silent = event.kind == EventKind::AttemptLost && event.reason == Some(Reason::AgentLost);
     silent && event.at < BASE + world.chaos
 }
 
-/// What workers did, compared with what is said of it.
+/// Compares what workers did with what the job's history says.
 fn work(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     let ledger = world.ledger.lock();
     for event in detail.events.iter().filter(|event| event.kind == EventKind::Succeeded) {
@@ -96,19 +96,19 @@ fn work(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<(), Violatio
             told,
         )?;
     }
-    // Waiting jobs are looked at every second, held ones every two; the rest is what crashes and slow calls may cost.
+    // Waiting jobs are checked every second, held ones every two; the rest of the slack is for crashes and slow calls.
     let life = &detail.job.life;
     let late = life.deadline_at.zip(life.ended_at).filter(|(deadline, ended)| *deadline + deadline_slack(world) < *ended);
     ensure(late.is_none(), "a deadline ends a job", || format!("{id}: {late:?} {}", tell(&detail.events)))
 }
 
-/// How late a deadline may be enforced: a server may be away for 15 seconds, and then another one too. Where there are several,
-/// all of them may be cut off or stand still as well.
+/// How late a deadline may be enforced: a server may be down for 15 seconds, and then another one. Where there are several,
+/// all of them may be cut off or stalled as well.
 pub(crate) fn deadline_slack(world: &SimWorld) -> Duration {
     Duration::from_secs(if world.ground.shared.is_some() { 100 } else { 60 })
 }
 
-/// Says what still waits when nothing should.
+/// Names the work that still waits when none should.
 pub(crate) async fn stuck(world: &SimWorld) -> Violation {
     let mut query = JobQuery { limit: 1_000, ..JobQuery::default() };
     let mut waiting = Vec::new();
@@ -137,7 +137,7 @@ pub(crate) fn is_end(kind: EventKind) -> bool {
     matches!(kind, Succeeded | Failed | TimedOut | Cancelled | Denied | OutputQuarantined)
 }
 
-/// Of a job that has ended: a bypass is judged, work is done that no longer counts, its result is looked at or let go.
+/// Events that a job may get after its end: a bypass is judged, a late result is recorded, a result is scanned or released.
 fn is_note(kind: EventKind, has_result: bool) -> bool {
     use EventKind::{BypassRefused, DoneLate, OutputQuarantined, OutputRedacted, OutputUnchecked, Released};
     let about_result = matches!(kind, OutputUnchecked | OutputQuarantined | OutputRedacted | Released);
@@ -156,7 +156,7 @@ fn history(id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
         let mut after = life.iter().skip_while(|event| !is_end(event.kind));
         let end = after.next().map(|event| event.kind);
         ensure(end.is_some(), "J-2 one end per life", told)?;
-        // A result is looked at after the end where there is one: of what succeeded, and of what was done late.
+        // Only an existing result is scanned after the end: that of a success, or a late one.
         let mut has_result = matches!(end, Some(EventKind::Succeeded | EventKind::OutputQuarantined));
         let fits = after.all(|event| {
             has_result |= event.kind == EventKind::DoneLate;

@@ -1,4 +1,4 @@
-//! Clients: submit, repeat what was not acknowledged, cancel, replay.
+//! Clients: they submit, repeat unacknowledged calls, cancel and replay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub(crate) async fn hang_up(world: &SimWorld) {
     tokio::time::sleep(world.faults.millis(10)).await;
 }
 
-/// A request that is the same whenever its key is.
+/// A request that is equal for equal keys.
 fn keyed(caller: &Caller, key: u64) -> NewJob {
     NewJob {
         topic: TOPICS[usize::try_from(key % 3).unwrap_or(0)].to_owned(),
@@ -83,7 +83,7 @@ fn draw(world: &SimWorld, caller: &Caller, serial: u64) -> NewJob {
     }
 }
 
-/// Repeats the whole batch until every job is acknowledged or refused. The ids make repeating harmless.
+/// Repeats the whole batch until every job is acknowledged or refused. The ids make repeats harmless.
 pub(crate) async fn submit(world: &SimWorld, caller: &Caller, jobs: Vec<NewJob>) {
     for _ in 0..20 {
         let process = world.process().await;
@@ -121,7 +121,7 @@ async fn cancel_one(world: &SimWorld, caller: &Caller) {
             return;
         }
         let id = mine[usize::try_from(world.faults.below(mine.len() as u64)).unwrap_or(0)].clone();
-        // Said before it is sent: a call of unknown outcome may count.
+        // Recorded before the call, because a call of unknown outcome may have succeeded.
         ledger.cancelled.insert(id.clone());
         id
     };
@@ -143,7 +143,7 @@ async fn replay(world: &SimWorld, caller: &Caller) {
     tokio::select! {
         biased;
         () = process.lifeline.died() => {}
-        // A failing Store is part of the story; the next replay finds what is left.
+        // The call may fail with the Store; a later replay covers what is left.
         _ = process.engine.replay(caller, ReplayRequest { filter, limit, ..ReplayRequest::default() }) => {}
     }
 }

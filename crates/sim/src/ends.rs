@@ -1,5 +1,5 @@
-//! Why jobs ended. Every end has a reason that the world gave, and a budget ends a job exactly when it is spent. All of it is
-//! counted from the events and the request.
+//! Checks why jobs ended: every end has a cause in the simulated world, and a budget ends a job exactly when it is spent
+//! . Everything is computed from the events and the request.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::world::SimWorld;
 
 /// Failures that end a job whose client named no number.
 const ATTEMPTS: u32 = 3;
-/// Losses that the platform bears. One more ends a job.
+/// Losses that the platform tolerates; one more ends a job.
 const LOSSES: u32 = 6;
 /// The longest pause after the first failure. It doubles with each one more.
 const PAUSE: Duration = Duration::from_millis(1_500);
@@ -35,7 +35,7 @@ impl Spent {
         let mut spent = Self::default();
         let mut late = BTreeSet::new();
         for event in life {
-            // The truth about an attempt that was declared lost gives its charge back.
+            // A late result of an attempt that was declared lost gives the infrastructure budget its charge back.
             let truth = event.late_of.filter(|_| event.kind != EventKind::DoneLate);
             if truth.is_some_and(|attempt| late.insert(attempt)) {
                 spent.losses = spent.losses.saturating_sub(1);
@@ -81,8 +81,8 @@ fn pause_max(failures: u32) -> Duration {
     PAUSE.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(PAUSE_MAX)
 }
 
-/// Never more than there is, and who ended because a budget was spent had spent it. Failures may end a job earlier if its deadline
-/// comes before its next attempt.
+/// No budget is overspent, and a job that ended for a spent budget had spent it. Failures may end a job earlier if its
+/// deadline comes before its next attempt.
 fn within_budgets(spent: Spent, end: &JobEvent, request: &JobRequest, life: &[JobEvent]) -> bool {
     let attempts = request.max_attempts.unwrap_or(ATTEMPTS);
     match end.reason {
@@ -97,7 +97,7 @@ fn within_budgets(spent: Spent, end: &JobEvent, request: &JobRequest, life: &[Jo
     }
 }
 
-/// Whether somebody or something gave this reason. What workers said is held against the events as they are written.
+/// Whether the reason is true. Reasons that workers report are checked when the events are written.
 fn is_so(world: &SimWorld, id: &JobId, request: &JobRequest, life: &[JobEvent], end: &JobEvent) -> bool {
     let last = |kind: EventKind| life.iter().rev().find(|event| event.kind == kind);
     let ledger = world.ledger.lock();
@@ -111,7 +111,7 @@ fn is_so(world: &SimWorld, id: &JobId, request: &JobRequest, life: &[JobEvent], 
         (EventKind::TimedOut, Some(Reason::DeadlineExceeded)) => {
             deadline(request, life).is_some_and(|deadline| deadline <= end.at)
         }
-        // Runs stop their jobs, and who ends badly its children.
+        // Runs stop their jobs, and a parent that ends badly stops its children.
         (EventKind::Cancelled, Some(Reason::Cancelled)) => {
             request.run.is_some() || request.child_of.is_some() || ledger.cancelled.contains(id)
         }
@@ -122,7 +122,7 @@ fn is_so(world: &SimWorld, id: &JobId, request: &JobRequest, life: &[JobEvent], 
             asked.is_some_and(|asked| asked.at + ANSWER_WITHIN <= end.at)
         }
         (EventKind::OutputQuarantined, Some(Reason::OutputQuarantined)) => world.cast.outputs.is_some(),
-        // Nobody snoozes that often, and every topic has a pool with workers.
+        // These reasons never occur: no job snoozes that often, and every topic has a pool with workers.
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Families in the end: nobody waits for nothing, and whoever ended badly has left nobody behind.
+//! Final checks of families: no parent waits without a live child, and a parent that ended badly has no live children.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use crate::check::{Violation, deadline_slack, ensure};
 use crate::world::SimWorld;
 
-/// Without faults, who ended badly is done with its children by then.
+/// Without faults, the children of a parent that ended badly are stopped within this time.
 const DISOWNED_WITHIN: Duration = Duration::from_secs(60);
 
 fn unread(error: &StoreError) -> Violation {
     Violation::new("families are read", error.to_string())
 }
 
-/// F-3: whoever ended badly has seen to its children, also if it was not there any more when the next process began.
+/// F-3: waits until every parent that ended badly has stopped its children, also if its process died meanwhile.
 pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     let deadline = Instant::now() + DISOWNED_WITHIN;
     loop {
@@ -41,7 +41,7 @@ async fn unsettled(world: &SimWorld) -> Result<Option<Job>, Violation> {
     Ok(rows.into_iter().flatten().find(owes))
 }
 
-/// F-2: of jobs that never ended, one that waits although none of its children is among them.
+/// F-2: among jobs that never ended, a parent that waits although none of its children is live.
 pub(crate) fn waits_for_nobody(live: &[Job]) -> Option<&Job> {
     let under_way = |parent: &Job| {
         let mut children = live.iter().filter_map(|job| job.request.child_of.as_ref());
@@ -50,13 +50,13 @@ pub(crate) fn waits_for_nobody(live: &[Job]) -> Option<&Job> {
     live.iter().find(|job| job.barrier().is_some() && !under_way(job))
 }
 
-/// The judge: F-3, as the histories tell it. What the witness saw is not repeated here.
+/// F-3, checked against the histories. The witness checks the commits.
 pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     for ((parent, life), children) in world.witness.families() {
         let Some(ended) = bad_end(&events(world, &parent).await?, life) else { continue };
         for child in children.values() {
             let events = events(world, child).await?;
-            // One that a person revived is theirs.
+            // A child that a person revived is not stopped with its parent.
             let mut own = events.iter().take_while(|event| event.kind != EventKind::Replayed);
             let later = own.find(|event| event.kind == EventKind::Dispatched && event.at > ended + deadline_slack(world));
             ensure(later.is_none(), "F-3 children of a life that ended badly do not go on", || {
@@ -72,7 +72,7 @@ async fn events(world: &SimWorld, id: &JobId) -> Result<Vec<JobEvent>, Violation
     Ok(detail.map(|detail| detail.events).unwrap_or_default())
 }
 
-/// When this life ended, if not well.
+/// When this life ended, if it ended badly.
 fn bad_end(events: &[JobEvent], life: u32) -> Option<Timestamp> {
     let mut lives = events.split(|event| event.kind == EventKind::Replayed);
     let own = lives.nth(life.saturating_sub(1) as usize)?;

@@ -1,4 +1,4 @@
-//! The dice. One stream of random numbers decides everything, so a seed is a whole story.
+//! The fault injector. One stream of random numbers decides everything, so a seed determines the whole story.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,12 +33,12 @@ macro_rules! faults {
 }
 
 faults! {
-    /// A process dies at a Store call, before or after the change is on disk, or at a call of something else.
+    /// A process dies at a Store call, before or after the change is on disk, or at another call.
     Crash = "crash",
     GracefulStop = "graceful-stop",
     /// A Store call fails and changes nothing.
     Unavailable = "unavailable",
-    /// A Store call changes something, and nobody is told.
+    /// A Store call succeeds, and its caller gets no answer.
     UnknownOutcome = "unknown-outcome",
     SlowCall = "slow-call",
     BellLost = "bell-lost",
@@ -52,19 +52,19 @@ faults! {
     StreamCut = "stream-cut",
     /// A worker reports one result twice.
     ResultDoubled = "result-doubled",
-    /// A worker leaves an attempt that it runs out of its inventory.
+    /// A worker omits a running attempt from its inventory.
     AttemptHidden = "attempt-hidden",
     /// A client goes away in the middle of a call.
     CallDropped = "call-dropped",
     /// Shared lanes forget everything.
     LanesWiped = "lanes-wiped",
-    /// Shared lanes do not hear one call.
+    /// Shared lanes do not receive one call.
     LanesMissed = "lanes-missed",
-    /// Shared lanes do what they are told, and their answer gets lost.
+    /// Shared lanes execute a call, and the answer is lost.
     LanesUnanswered = "lanes-unanswered",
     /// A process starts with a clock that is up to two seconds wrong.
     ClockSkewed = "clock-skewed",
-    /// The clock of a process shows a time that is hours off for a while, and then the right one again.
+    /// The clock of a process is hours off for a while, and then right again.
     ClockJumped = "clock-jumped",
     /// A Store call hangs until its deadline, and may have changed something.
     CallHung = "call-hung",
@@ -72,29 +72,29 @@ faults! {
     StoreOutage = "store-outage",
     /// A message between a worker and its edge takes seconds.
     MessageDelayed = "message-delayed",
-    /// What a worker said first arrives after what it said next.
+    /// A worker's first message arrives after its second.
     MessageReordered = "message-reordered",
     /// A worker reports a start and a success of an attempt that it was never given.
     ReportForged = "report-forged",
-    /// A worker goes on with what it was told to stop, and reports it.
+    /// A worker ignores a stop, finishes the attempt and reports it.
     StopIgnored = "stop-ignored",
-    /// A handler says that it is done and submits children all the same, at once or long after.
+    /// A handler submits children after it has reported its end, at once or long after.
     ChildrenLate = "children-late",
-    /// What a worker over NATS says, or is told, never arrives.
+    /// A message to or from a worker over NATS is lost.
     PostLost = "post-lost",
-    /// Results of a worker over NATS come twice, the second time seconds later and perhaps elsewhere.
+    /// A worker over NATS sends its results twice, the second time seconds later and perhaps to another process.
     PostDoubled = "post-doubled",
-    /// Somebody believes to lead while somebody else does.
+    /// Two processes believe that they hold one leader lease.
     LeaderDoubled = "leader-doubled",
-    /// One of several processes reaches no server for a while, and is reached by its workers and clients all the same.
+    /// One of several processes cannot reach any server for a while, although its workers and clients reach it.
     ProcessCutOff = "process-cut-off",
-    /// One of several processes stands still for a while: whatever it asked or was told goes on afterwards.
+    /// One of several processes stalls for a while: its calls and messages continue afterwards.
     ProcessStalled = "process-stalled",
-    /// A write to the Store of several processes lands seconds after its caller was told that nobody knows.
+    /// A write to a shared Store takes effect seconds after its caller got an unknown outcome.
     WriteLate = "write-late",
     /// An operator pauses the pool for a while.
     PoolPaused = "pool-paused",
-    /// An operator sends a worker away.
+    /// An operator drains a worker.
     WorkerDrained = "worker-drained",
 }
 
@@ -134,7 +134,7 @@ impl fmt::Display for Injected {
 
 pub(crate) struct Faults {
     entropy: Arc<SeededEntropy>,
-    /// Those that never happen in this story.
+    /// Faults that never happen in this story.
     without: BTreeSet<Fault>,
     on: AtomicBool,
     injected: Mutex<Injected>,
@@ -155,13 +155,13 @@ impl Faults {
         }
     }
 
-    /// From here on nothing goes wrong any more.
+    /// From here on no fault is injected.
     pub(crate) fn stop(&self) {
         self.on.store(false, Ordering::Relaxed);
         *self.store_back_at.lock() = None;
     }
 
-    /// No Store call succeeds for so long.
+    /// No Store call succeeds for this long.
     pub(crate) fn take_store_away(&self, down: Duration) {
         *self.store_back_at.lock() = Some(Instant::now() + down);
     }
@@ -208,8 +208,8 @@ impl Faults {
         Duration::from_millis(self.below(bound))
     }
 
-    /// Injects a fault `per_mille` times in a thousand while faults are on, and counts it. The die is cast even for a fault
-    /// that this story goes without, so that the rest of the story stays as it was.
+    /// Injects a fault `per_mille` times in a thousand while faults are on, and counts it. A number is drawn even for a
+    /// fault that this story excludes, so that the rest of the story does not change.
     pub(crate) fn inject(&self, per_mille: u64, fault: Fault) -> bool {
         let hit = self.are_on() && self.chance(per_mille) && !self.without.contains(&fault);
         if hit {

@@ -1,4 +1,4 @@
-//! Workflows in the simulation: started, disturbed by people, and looked at in the end.
+//! DAG runs in the simulation: started, disturbed by people, and checked in the end.
 
 use lockgate_core::dag::{NodeKey, NodeRun, NodeState, Run, RunState, UndoState};
 use lockgate_core::ids::RunId;
@@ -14,7 +14,7 @@ use crate::world::SimWorld;
 
 const NAME: &str = "flow";
 
-/// What each node does is a parameter; whatever undoes it succeeds in the end.
+/// What each node does is a parameter; its compensation always succeeds in the end.
 const TEXT: &str = "
 version: 1
 dag: flow
@@ -33,7 +33,7 @@ fn plan(world: &SimWorld) -> Value {
     serde_json::from_str(JobScript::draw(&world.faults).encode().as_str()).unwrap_or_default()
 }
 
-/// Starts a run, again and again until that is acknowledged: the key makes it one run.
+/// Starts a run, repeated until it is acknowledged: the key makes repeats harmless.
 pub(crate) async fn start(world: &SimWorld, caller: &Caller, serial: u64) {
     let mut params: Map<String, Value> =
         ["first", "left", "right", "last"].into_iter().map(|name| (name.to_owned(), plan(world))).collect();
@@ -69,7 +69,7 @@ pub(crate) async fn start(world: &SimWorld, caller: &Caller, serial: u64) {
     }
 }
 
-/// Somebody pauses, resumes or cancels one of the caller's runs. What does not fit is refused.
+/// A person pauses, resumes or cancels one of the caller's runs. A command that does not apply is refused.
 pub(crate) async fn disturb(world: &SimWorld, caller: &Caller) {
     let mine = runs_of(world, caller);
     if mine.is_empty() {
@@ -90,7 +90,7 @@ async fn tell(world: &SimWorld, caller: &Caller, id: &RunId, order: RunOrder) {
     tokio::select! {
         biased;
         () = process.lifeline.died() => {}
-        // Refused, or the Store fails: both are part of the story.
+        // The command may be refused, or the Store may fail; both are allowed.
         _ = process.engine.order_run(caller, id, order) => {}
     }
 }
@@ -108,14 +108,14 @@ pub(crate) async fn open(world: &SimWorld) -> Result<Vec<Run>, Violation> {
     Ok(runs.into_iter().flatten().filter(|run| !run.head.state.is_over()).collect())
 }
 
-/// How many runs, over or not, have not heard everything of their jobs.
+/// How many runs, over or not, have untaken messages.
 async fn unheard(world: &SimWorld) -> Result<usize, Violation> {
     let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
     let news = world.disk.news(&all, usize::MAX).await.map_err(|e| Violation::new("news are read", e.to_string()))?;
     Ok(all.iter().filter(|run| news.iter().any(|row| row.run == **run)).count())
 }
 
-/// How many runs still go on. Those that wait for a person get what they wait for.
+/// How many runs are live. Runs that wait for a person get the approval or the retry that they wait for.
 pub(crate) async fn settle(world: &SimWorld) -> Result<usize, Violation> {
     let mut live = unheard(world).await?;
     for run in open(world).await? {
@@ -140,7 +140,7 @@ const WORK: [u32; 4] = [0, 1, 2, 5];
 /// Those that name a compensation. Each comes after all of them that are before it.
 pub(crate) const UNDONE: [u32; 3] = [0, 1, 4];
 
-/// The judge: every acknowledged run is there, over, and what it says of its nodes makes sense.
+/// Every acknowledged run exists and is over, and its nodes are consistent.
 pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     let all: Vec<RunId> = world.ledger.lock().runs.values().cloned().collect();
     let runs = world.disk.load_runs(&all).await.map_err(|e| Violation::new("runs are read", e.to_string()))?;
@@ -152,7 +152,7 @@ pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What it did is read off its jobs: a run that forgot something would say that there was nothing.
+/// Compares the run with its jobs: a run that forgot work would claim that there was none.
 fn judge(run: &Run, pieces: &[Piece]) -> Result<(), Violation> {
     let told = || format!("{pieces:?} {run:?}");
     ensure(run.nodes.values().all(|node| node.state.is_over()), "no node of a run that is over goes on", told)?;

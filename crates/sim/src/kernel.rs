@@ -22,12 +22,12 @@ pub(crate) struct FaultyKernel {
     pub(crate) faults: Arc<Faults>,
     pub(crate) planted: Arc<Planted>,
     pub(crate) lifeline: Lifeline,
-    /// What becomes of results that nobody can look at.
+    /// The fail mode for results that no scanner can read.
     pub(crate) outputs: FailMode,
 }
 
 impl FaultyKernel {
-    /// A call that may be slow, and the last one of this process. What it was asked about may have changed meanwhile.
+    /// A call that may be slow, and may be the last of this process. Its subject may change meanwhile.
     async fn before(&self) {
         if self.faults.inject(10, Fault::KernelSlow) {
             tokio::time::sleep(self.faults.millis(KERNEL_SLOW_MS)).await;
@@ -73,7 +73,7 @@ impl Kernel for FaultyKernel {
         self.kernel.adopt_builtin();
     }
 
-    /// As one elsewhere: while it is known that nobody can look, what is to be looked at does not wait where it need not.
+    /// Like a remote kernel: while no scanner is reachable, a result that need not wait for the scan does not.
     async fn check_outputs(&self, outputs: &[OutputMeta]) -> Vec<OutputStep> {
         let mut steps = self.kernel.check_outputs(outputs).await;
         if self.planted.is(Bug::ResultsUnchecked) {

@@ -1,5 +1,5 @@
-//! Lanes that several processes share, as they are on a server of their own: they can forget everything, miss what one
-//! process says, do what it says and not be heard, and keep the claims of a process that died until their time is over.
+//! Simulated shared lanes, like those on a Redis server: they may forget everything, miss a call of one process, execute a
+//! call and lose the answer, and keep the claims of a dead process until they expire.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ use crate::faults::{Fault, Faults};
 use crate::link::Link;
 use crate::process::{BOUNDS, Lifeline};
 
-/// A claim that is not settled for so long is somebody else's.
+/// A claim that is not settled within this time may be claimed again.
 const CLAIM_LEASE: Duration = Duration::from_secs(10);
 
 /// How long an adapter waits for them.
 const CALL_DEADLINE: Duration = Duration::from_millis(500);
 
-/// The one server.
+/// The single server.
 #[derive(Default)]
 pub(crate) struct SharedLanes(Mutex<BuiltLanes>);
 
 struct BuiltLanes {
     lanes: Arc<MemoryLanes>,
-    /// Absent while it knows nothing.
+    /// None while the server knows nothing.
     version: Option<u64>,
     built: bool,
-    /// Their numbers, and when they were made.
+    /// The numbers and times of claims.
     claims: BTreeMap<(ReadyKey, LaneKey), (u64, Instant)>,
 }
 
@@ -47,7 +47,7 @@ impl Default for BuiltLanes {
 }
 
 impl SharedLanes {
-    /// What was settled is nobody's claim any more.
+    /// Settled claims no longer expire.
     fn note_settled(&self, settlements: &[Settlement]) {
         let mut known = self.0.lock();
         for settlement in settlements {
@@ -63,7 +63,7 @@ impl SharedLanes {
         }
     }
 
-    /// What a dead process claimed is nobody's: what it took of limits is free, and its jobs must be read anew.
+    /// Claims of dead processes that have expired: their limits are freed, and their jobs are read again.
     fn expired(&self) -> Vec<Settlement> {
         let mut known = self.0.lock();
         let now = Instant::now();
@@ -87,12 +87,12 @@ pub(crate) struct FaultyLanes {
     pub(crate) faults: Arc<Faults>,
     pub(crate) lifeline: Lifeline,
     pub(crate) link: Link,
-    /// Something this process said was not heard.
+    /// Whether a call of this process was lost.
     pub(crate) behind: Mutex<bool>,
 }
 
 impl FaultyLanes {
-    /// Whether a call of this process comes as far as the server.
+    /// Whether a call of this process reaches the server.
     async fn arrives(&self) -> bool {
         if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
@@ -110,7 +110,7 @@ impl FaultyLanes {
         false
     }
 
-    /// The lanes, unless they know nothing or this call does not arrive.
+    /// The lanes; None if they know nothing or the call does not reach them.
     async fn reach(&self) -> Option<Arc<MemoryLanes>> {
         if !self.arrives().await {
             return None;
@@ -127,14 +127,14 @@ impl FaultyLanes {
         Some(known.lanes.clone())
     }
 
-    /// The same, for who must know whether it was an answer.
+    /// Like `reach`, for calls whose caller must know whether there was an answer.
     async fn ask(&self) -> Result<Arc<MemoryLanes>, LanesAway> {
         let lanes = self.reach().await.ok_or_else(|| LanesAway("the call did not arrive".into()))?;
-        // Nothing changes by a question, so it is the same whether it was heard.
+        // A query changes nothing, so it does not matter whether the server executed it.
         if self.goes_unanswered() { Err(LanesAway("the answer did not arrive".into())) } else { Ok(lanes) }
     }
 
-    /// Whether the answer of a call that was heard gets lost. Its caller cannot tell that from a call that was not.
+    /// Whether the answer of an executed call is lost. The caller cannot tell that from a call that was lost.
     fn goes_unanswered(&self) -> bool {
         let lost = self.faults.inject(5, Fault::LanesUnanswered);
         *self.behind.lock() |= lost;
@@ -191,7 +191,7 @@ impl Lanes for FaultyLanes {
         lanes.settle(self.shared.expired()).await;
         let claimed = lanes.claim(request).await;
         self.shared.note_claimed(&claimed);
-        // Nothing has to be made good for: claims that nobody knows of run out.
+        // No rebuild is needed: claims with a lost answer expire.
         if self.faults.inject(5, Fault::LanesUnanswered) { Claimed::default() } else { claimed }
     }
 
@@ -255,7 +255,7 @@ impl Lanes for FaultyLanes {
     }
 
     async fn rebuild(&self, lanes: Vec<(LaneKey, u64)>) {
-        // What is said from now on is heard after the rebuild, or missed anew.
+        // Calls from now on arrive after the rebuild, or are recorded as lost again.
         *self.behind.lock() = false;
         let Some(shared) = self.reach().await else { return };
         shared.rebuild(lanes).await;

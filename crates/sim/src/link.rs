@@ -1,5 +1,5 @@
-//! What stands between a process and everything else. It can be cut off from the servers while workers and clients still reach
-//! it, and it can stand still: whatever it asks or is told goes on later, as if nothing had been.
+//! The link between a process and its surroundings. The process can be cut off from the servers while workers and clients
+//! still reach it, and it can stall: its calls and messages then continue later as if nothing had happened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) enum Trouble {
     Stalled,
 }
 
-/// Of one process. Trouble ends by itself.
+/// The trouble of one process, which ends by itself.
 #[derive(Clone, Default)]
 pub(crate) struct Link(Arc<Mutex<Option<(Instant, Trouble)>>>);
 
@@ -28,12 +28,12 @@ impl Link {
         disturbed.filter(|(until, kind)| *kind == trouble && now < *until).map(|(until, _)| until)
     }
 
-    /// Whether nothing that the process says to a server arrives.
+    /// Whether no call of the process reaches a server.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.until(Trouble::CutOff).is_some()
     }
 
-    /// Waits until the process does not stand still. How long that took.
+    /// Waits while the process is stalled. Returns how long.
     pub(crate) async fn thawed(&self) -> Duration {
         let asked = Instant::now();
         while let Some(until) = self.until(Trouble::Stalled) {

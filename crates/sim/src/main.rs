@@ -1,4 +1,4 @@
-//! Runs seeds one after another, says which one broke what, how to see it again, and how often each fault happened.
+//! Runs seeds one after another, reports which one broke what and how to reproduce it, and how often each fault happened.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
             Err(violation) => {
                 failed += 1;
                 println!("seed {seed} broke {violation}\n  again with: lockgate-sim {story}");
-                // One is enough to begin with, and a story that never ends takes its time each time it is told.
+                // Only the first failure is shrunk: a story that never ends takes its full time in each try.
                 if asked.count > 1 && failed == 1 {
                     println!("  shorter:    lockgate-sim {}", story.shrunk(violation.rule));
                 }

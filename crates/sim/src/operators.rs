@@ -1,4 +1,4 @@
-//! Operators: they pause the pool and open it again, and send workers away.
+//! Operators: they pause and resume the pool, and drain workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::faults::Fault;
 use crate::people::operator;
 use crate::world::SimWorld;
 
-/// Most milliseconds between two things that they do.
+/// The longest time between two of their acts.
 const EVERY_MS: u64 = 10_000;
 /// How long a pause lasts at most.
 const PAUSED_MS: u64 = 8_000;
 
-/// Tells the witness under which states of pools nothing may be dispatched.
+/// Tells the witness which pool states forbid a dispatch.
 pub(crate) fn explain_pauses(world: &SimWorld) {
     let paused = PoolStates::default().with(PoolName::from(DEFAULT_POOL), Some(Closed::Paused));
     world.witness.expect_closed(paused.id());
 }
 
-/// Never returns: a pause that was still on its way when faults stopped is put right, else nothing could end.
+/// Never returns: a pause that took effect when faults had stopped must be undone, or no job could end.
 pub(crate) async fn operate(world: Arc<SimWorld>) {
     loop {
         tokio::time::sleep(world.faults.millis(EVERY_MS)).await;
@@ -36,7 +36,7 @@ pub(crate) async fn operate(world: Arc<SimWorld>) {
     }
 }
 
-/// In the end the pool is open, so that everything can end.
+/// In the end the pool must be open, so that every job can end.
 pub(crate) async fn open(world: &SimWorld) {
     while !set_pool(world, None).await {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -53,7 +53,7 @@ async fn set_pool(world: &SimWorld, state: Option<Closed>) -> bool {
     }
 }
 
-/// Wherever it is attached, and even if it is gone already.
+/// Drains a worker, wherever it is attached and even if it is gone already.
 async fn drain_one(world: &SimWorld) {
     let (process, caller) = (world.process().await, operator());
     let workers = process.engine.workers();

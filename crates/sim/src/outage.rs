@@ -1,4 +1,4 @@
-//! The control plane is away while workers live on and finish their work: nobody may be declared dead for it.
+//! An outage of the control plane while workers live on and finish their work: no attempt may be declared lost for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::story::Story;
 use crate::worker;
 use crate::world::SimWorld;
 
-/// What is away.
+/// Which part is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageKind {
-    /// Every process dies at the same moment and comes back later.
+    /// Every process dies at one moment and comes back later.
     Processes,
-    /// No Store call succeeds, while processes and workers hear each other.
+    /// No Store call succeeds, while processes and workers reach each other.
     Store,
 }
 
@@ -35,24 +35,24 @@ pub struct Outage {
     pub down: Duration,
 }
 
-/// What became of the jobs that workers held meanwhile, and of those that waited.
+/// The outcomes of the jobs that workers held during the outage, and of those that waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
     pub jobs: usize,
     pub succeeded: usize,
     /// Attempts that were declared lost or overdue although their worker went on.
     pub reaped: usize,
-    /// Executions beyond one for each job.
+    /// Executions beyond one per job.
     pub repeated: usize,
-    /// Executions that ended while nobody was there to hear of it.
+    /// Executions that ended while no process could receive the report.
     pub ended_unheard: usize,
 }
 
 const JOBS: u64 = 40;
-/// The first of them, which may last longer than the outage.
+/// The first jobs may last longer than the outage.
 const LONG_JOBS: u64 = 15;
 const WORKERS: u64 = 3;
-/// Everything that fits is at work by then.
+/// By then every job that fits is running.
 const BEFORE: Duration = Duration::from_secs(20);
 
 impl Outage {
@@ -103,7 +103,7 @@ impl Outage {
         processes
     }
 
-    /// Some jobs end before the outage, some in it and some after it. None may take much longer than it says.
+    /// Some jobs end before the outage, some during it and some after it. None may take much longer than planned.
     async fn submit(self, world: &SimWorld, process: &SimProcess) -> Result<Vec<JobId>, Violation> {
         let longest = u64::try_from((BEFORE + self.down).as_millis()).unwrap_or(u64::MAX) + 30_000;
         let job = |serial: u64| {

@@ -1,7 +1,8 @@
-//! Results that must not come out: what the policy of a story says of each topic, and whether everybody kept to it.
+//! Output policies in the simulation: what each story's policy says about the results of each topic, and whether every
+//! exposed result obeys it.
 //!
-//! Its rules stand in every policy of such a story, from before its first process began. What they mean is told here once more, so
-//! that nobody needs the engine to know it.
+//! The rules are part of every policy of such a story, from before its first process starts. Their meaning is repeated here,
+//! so that the checks do not depend on the engine's reading of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,9 @@ use crate::check::{Violation, ensure, tell};
 use crate::people::operator;
 use crate::world::SimWorld;
 
-/// What no rule lets out.
+/// The text that no rule lets out.
 pub(crate) const SECRET: &str = "4111 1111 1111 1111";
-/// Of a thousand attempts.
+/// How many of a thousand attempts return it.
 const SECRETIVE: u64 = 300;
 const RULES: &str = "
   rules:
@@ -28,14 +29,14 @@ const RULES: &str = "
     - {id: late, match: {topics: [sim.b], scan: [credit_card]}, decision: quarantine, reason: card numbers stay here}
     - {id: cut, match: {topics: [sim.c], scan: [credit_card]}, decision: redact, reason: card numbers are cut out, hold: true}
 ";
-/// The topic whose results come out before anybody looked at them.
+/// The topic whose results are exposed before they are scanned.
 const LATE: &str = "sim.b";
-/// The one whose results come out without their secret.
+/// The topic whose results are redacted.
 const CUT: &str = "sim.c";
-/// Without faults everything was looked at by then.
+/// Without faults every result is scanned within this time.
 const SCANNED_WITHIN: Duration = Duration::from_secs(60);
 
-/// What a policy says of results, in a story in which somebody looks at them.
+/// The output rules of a story's policy, if it scans results.
 pub(crate) fn rules(mode: Option<FailMode>) -> String {
     let mode = match mode {
         None => return String::new(),
@@ -45,7 +46,7 @@ pub(crate) fn rules(mode: Option<FailMode>) -> String {
     format!("output:\n  fail_mode: {mode}{RULES}")
 }
 
-/// Puts a policy in force before anybody asks for one.
+/// Activates a policy before the first process needs one.
 pub(crate) async fn begin(world: &SimWorld, text: String) -> Result<(), Violation> {
     let unfit = |error: String| Violation::new("a policy of the simulator is in order", error);
     let policy = Policy::load("sim.yaml", &text).map_err(|errors| unfit(format!("{errors:?}")))?;
@@ -63,14 +64,15 @@ pub(crate) async fn begin(world: &SimWorld, text: String) -> Result<(), Violatio
     activated.map(drop).map_err(|outdated| unfit(outdated.to_string()))
 }
 
-/// Whether what an attempt says has a secret in it. Runs and parents go on with what is left of it: theirs is only cut out.
+/// Whether the attempt's result contains the secret. Results of runs and parents are only redacted, because later jobs read
+/// them.
 pub(crate) fn has_secret(world: &SimWorld, request: &JobRequest) -> bool {
     let plain = request.run.is_none() && request.child_of.is_none() && request.workflow_id.is_none();
     let looked_at = world.cast.outputs.is_some() && (plain || request.topic.as_str() == CUT);
     looked_at && world.faults.are_on() && world.faults.chance(SECRETIVE)
 }
 
-/// Reads what others submitted, for as long as the story goes on. G-4.
+/// Reads other clients' results during the whole story (G-4).
 pub(crate) async fn read(world: Arc<SimWorld>) {
     loop {
         tokio::time::sleep(world.faults.millis(1_000)).await;
@@ -98,18 +100,18 @@ pub(crate) async fn read(world: Arc<SimWorld>) {
     }
 }
 
-/// Whether a result may be seen with its secret, by now or once more.
+/// Whether a reader may see the result with its secret, now or at some time.
 fn may_show(world: &SimWorld, job: &Job) -> bool {
     let before_the_scan = job.request.topic.as_str() == LATE || world.cast.outputs == Some(FailMode::Open);
     before_the_scan || was_released(world, job)
 }
 
-/// Whether somebody tried to let the result of this life go.
+/// Whether a person tried to release the result of this life.
 fn was_released(world: &SimWorld, job: &Job) -> bool {
     world.ledger.lock().released.contains(&(job.request.job_id.clone(), job.life.no))
 }
 
-/// Lets something go that was quarantined.
+/// Releases a quarantined result.
 pub(crate) async fn release(world: &SimWorld, caller: &Caller) {
     let (tenant, reason) = (Some(caller.tenant.clone()), Some(Reason::OutputQuarantined));
     let query = DeadLetterQuery { tenant, reason, limit: 10, ..DeadLetterQuery::default() };
@@ -117,9 +119,9 @@ pub(crate) async fn release(world: &SimWorld, caller: &Caller) {
     let released = async {
         let Ok(letters) = process.engine.dead_letters(caller, query).await else { return };
         let Some(letter) = letters.items.first() else { return };
-        // Said before it is sent: a call of unknown outcome may count.
+        // Recorded before the call, because a call of unknown outcome may have succeeded.
         world.ledger.lock().released.insert((letter.job_id.clone(), letter.life));
-        // Somebody was faster, or the Store fails: both are part of the story.
+        // Another person may have been faster, or the Store may fail; both are allowed.
         let _ = process.engine.release(caller, &letter.job_id, None).await;
     };
     tokio::select! {
@@ -129,7 +131,7 @@ pub(crate) async fn release(world: &SimWorld, caller: &Caller) {
     }
 }
 
-/// Waits until nobody owes a look. G-3: whatever crashed meanwhile.
+/// Waits until no scan is owed. G-3: also after crashes.
 pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     let unread = |error: StoreError| Violation::new("what is owed is read", error.to_string());
     let deadline = Instant::now() + SCANNED_WITHIN;
@@ -142,7 +144,7 @@ pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     }
 }
 
-/// The judge: what came of a job is what its worker said, as far as the rules let it out.
+/// The result of a job is its worker's, as far as the rules expose it.
 pub(crate) fn check(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<(), Violation> {
     let told = || format!("{id}: {:?} of {}", detail.result, tell(&detail.events));
     let secret = |text: &str| text.contains(SECRET);
@@ -152,7 +154,7 @@ pub(crate) fn check(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<
     let (job, state) = (&detail.job, detail.job.state());
     let out = detail.result.as_ref().is_some_and(|result| secret(result.as_str()));
     if !matches!(state, JobState::Succeeded | JobState::OutputQuarantined) {
-        // Of what was done late, nothing is kept that must not be.
+        // A late result that must not be exposed is not kept.
         return ensure(!out, "G-4 in the end nothing is out that must not be", told);
     }
     let said =
@@ -174,7 +176,7 @@ pub(crate) fn check(world: &SimWorld, id: &JobId, detail: &JobDetail) -> Result<
     ensure(kept, "G-4 in the end nothing is out that must not be", told)
 }
 
-/// The attempt whose result the last life has.
+/// The attempt that produced the result of the last life.
 fn result_of(events: &[JobEvent]) -> Option<u32> {
     let life = events.rsplit(|event| event.kind == EventKind::Replayed).next()?;
     let ended = |kind| matches!(kind, EventKind::OutputHeld | EventKind::Succeeded | EventKind::OutputQuarantined);

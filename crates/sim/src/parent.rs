@@ -1,5 +1,5 @@
-//! A handler that submits children and waits for them. It runs beside the stream of its worker, as handlers do: what becomes of
-//! the stream or of the attempt is nothing to it, and it may go on when it should not.
+//! A handler that submits children and waits for them. Like real handlers it runs beside its worker's stream: it does not
+//! notice when the stream or the attempt ends, and may continue when it should not.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::check::Violation;
 use crate::client;
 use crate::world::SimWorld;
 
-/// How often a call is repeated that was not acknowledged. Whoever gives up then fails, and finds its children the next time.
+/// How often an unacknowledged call is repeated. A parent that gives up fails, and finds its children in its next attempt.
 const TRIES: usize = 10;
 
 /// One attempt of a parent.
@@ -46,7 +46,7 @@ impl Parent {
         &self.token
     }
 
-    /// Submits the children of this round, and says that it waits for them. After the last round it is done.
+    /// Submits the children of this round and reports that it waits for them. After the last round it succeeds.
     pub(crate) async fn handle(self, world: Arc<SimWorld>) -> (Self, Outcome) {
         tokio::time::sleep(world.faults.millis(1_000)).await;
         self.find_children(&world).await;
@@ -58,7 +58,7 @@ impl Parent {
         (self, outcome)
     }
 
-    /// Submits one more under the token of an attempt that is about to end, or has ended long ago.
+    /// Submits one more child with the token of an attempt that is about to end, or ended long ago.
     pub(crate) async fn submit_late(self, world: Arc<SimWorld>) {
         if world.faults.chance(500) {
             tokio::time::sleep(world.faults.millis(30_000)).await;
@@ -66,7 +66,7 @@ impl Parent {
         self.submit(&world, &[self.brood.extra(self.round)]).await;
     }
 
-    /// In one or two calls. Some are sent again, in the same call or in the next: their keys make that harmless.
+    /// In one or two calls. Some children are sent twice, in one call or two: their keys make repeats harmless.
     async fn begin_round(&self, world: &SimWorld) -> Outcome {
         let children = self.brood.children(self.round);
         let half = usize::try_from(world.faults.below(children.len() as u64)).unwrap_or(0);
@@ -102,7 +102,7 @@ impl Parent {
                 Ok(answers) if self.acknowledge(world, &answers) => return true,
                 // The attempt no longer counts.
                 Err(ApiError::State(_)) => return false,
-                // The Store fails, or the parent keeps changing.
+                // The Store fails, or the parent changes concurrently.
                 Ok(_) | Err(_) => {}
             }
             tokio::time::sleep(world.faults.millis(500)).await;
@@ -128,7 +128,7 @@ impl Parent {
         answers.iter().all(Result::is_ok)
     }
 
-    /// Whatever an attempt of this life was told to have submitted is there for the next one.
+    /// Every child whose submit was acknowledged to an attempt of this life must be visible to the next attempt.
     async fn find_children(&self, world: &SimWorld) {
         let known = world.ledger.lock().children.get(&(self.job_id.clone(), self.life)).cloned().unwrap_or_default();
         if known.is_empty() {
@@ -140,7 +140,7 @@ impl Parent {
             () = process.lifeline.died() => return,
             page = process.engine.children(&self.caller, &self.job_id, &self.token, JobSeq::default()) => page,
         };
-        // The attempt no longer counts, or the Store fails: both are part of the story.
+        // The attempt no longer counts, or the Store fails; both are allowed.
         let Ok(page) = page else { return };
         let found: BTreeSet<JobId> = page.children.iter().map(|child| child.job.request.job_id.clone()).collect();
         if let Some(missing) = known.difference(&found).next() {
@@ -151,14 +151,14 @@ impl Parent {
     }
 }
 
-/// Most wait for as long as it takes, some only for so long, and some give up on their children.
+/// Most parents wait as long as it takes, some for a limited time, and some give up on their children.
 fn end_of_round(world: &SimWorld) -> Outcome {
     let faults = &world.faults;
     match faults.below(12) {
         0 => Outcome::FailedFatal { error: Arc::from("gave up on its children") },
         1 => Outcome::FailedRetryable { error: Arc::from("forgot to wait for its children"), code: None, retry_after: None },
         2..5 => {
-            // Where people answer questions they may be asked.
+            // Where people answer approvals, the parent may ask for a review.
             let reviewed = faults.chance(500) && world.cast.policies;
             let on_timeout = if reviewed { OnTimeout::Review } else { OnTimeout::Fail };
             Outcome::AwaitChildren { timeout: Some(Duration::from_millis(500) + faults.millis(8_000)), on_timeout }

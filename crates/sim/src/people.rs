@@ -1,4 +1,4 @@
-//! People who govern: policies and pools put in force, questions answered, schedules applied.
+//! People who govern: they activate policies and pools, answer approvals and apply schedules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,10 @@ default: {decision: allow, reason: fine}
 rules:
   - {id: ask-c, match: {topics: [sim.c]}, decision: require_approval, reason: somebody must look, approval: {approvers: 1, request_expiry: 15s}}
 ";
-/// What the second policy denies, and the third asks people about.
+/// The topic that the second policy denies, and the one for which the third requires approval.
 pub(crate) const DENIED: &str = "sim.b";
 pub(crate) const ASKED: &str = "sim.c";
-/// How long a question waits for its answer.
+/// How long an approval may stay unanswered.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 const FEW_OF_C: &str = "
 topics: {'sim.*': default}
@@ -38,7 +38,7 @@ limits:
   - {name: few, topics: [sim.c], per: [topic], max_concurrent: 2}
 ";
 const FEW: usize = 2;
-/// Claims of the dead run out, lanes are read anew, and what was let through too much has ended.
+/// By then claims of dead processes have expired, lanes were read again, and jobs admitted beyond a limit have ended.
 const PUT_RIGHT: Duration = Duration::from_secs(30);
 
 /// Which of these parts a story has.
@@ -48,9 +48,9 @@ pub(crate) struct Cast {
     pub(crate) limits: bool,
     pub(crate) schedules: bool,
     pub(crate) operators: bool,
-    /// Somebody looks at results; and what becomes of them while nobody can.
+    /// The fail mode of output scans, if results are scanned.
     pub(crate) outputs: Option<FailMode>,
-    /// Jobs are so quick that workers are sent some ahead of a free slot.
+    /// Jobs are so quick that workers get some ahead of a free slot.
     pub(crate) quick: bool,
 }
 
@@ -62,7 +62,7 @@ impl Cast {
         Self { policies: part(), limits: part(), schedules: part(), operators: part(), quick: part(), outputs }
     }
 
-    /// A policy with what every one of the story says of results.
+    /// A policy text with the story's output rules.
     pub(crate) fn policy(&self, text: &str) -> String {
         format!("{text}{}", outputs::rules(self.outputs))
     }
@@ -72,7 +72,7 @@ pub(crate) fn operator() -> Caller {
     Caller::new("tenant-0", "operator")
 }
 
-/// Tells the witness what each policy means, so that nobody needs the engine to know it.
+/// Tells the witness what each policy means, so that it does not depend on the engine's reading.
 pub(crate) fn explain_policies(world: &SimWorld) {
     for (text, denied, asks) in [(ALLOW, None, None), (DENY_B, Some(DENIED), None), (ASK_C, None, Some(ASKED))] {
         if let Ok(policy) = Policy::load("policy.yaml", &world.cast.policy(text)) {
@@ -81,11 +81,11 @@ pub(crate) fn explain_policies(world: &SimWorld) {
     }
 }
 
-/// Changes the policy now and then, and answers questions, as long as the story goes on.
+/// Changes the policy from time to time, and answers approvals, during the whole story.
 pub(crate) async fn govern(world: Arc<SimWorld>) {
     loop {
         tokio::time::sleep(world.faults.millis(12_000)).await;
-        // Once faults have stopped, whatever was still on its way is put right: else what it denies could never end.
+        // Once faults have stopped, only the permissive policy is activated: a job that a policy denies could never end.
         let choices: &[&str] = if world.faults.are_on() { &[ALLOW, DENY_B, ASK_C] } else { &[ALLOW] };
         let text = choices[usize::try_from(world.faults.below(choices.len() as u64)).unwrap_or(0)];
         put_in_force(&world, SnapshotKind::Policy, &world.cast.policy(text)).await;
@@ -93,7 +93,7 @@ pub(crate) async fn govern(world: Arc<SimWorld>) {
     }
 }
 
-/// In the end everything is allowed again, so that everything can end.
+/// In the end everything must be allowed, so that every job can end.
 pub(crate) async fn allow_everything(world: &SimWorld) {
     while !put_in_force(world, SnapshotKind::Policy, &world.cast.policy(ALLOW)).await {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -104,7 +104,7 @@ pub(crate) async fn limit(world: Arc<SimWorld>) {
     while !put_in_force(&world, SnapshotKind::Pools, FEW_OF_C).await {
         tokio::time::sleep(world.faults.millis(1_000)).await;
     }
-    // Shared lanes that forget or miss something let a few more through until they are put right.
+    // Shared lanes that forget or miss a call may admit a few jobs too many until they are rebuilt.
     if world.ground.shared.is_some() {
         while world.faults.are_on() {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -137,7 +137,7 @@ async fn answer_questions(world: &SimWorld) {
     }
 }
 
-/// Most are approved. What is not answered in time is denied by itself.
+/// Most approvals are granted. An unanswered one expires and denies the job.
 async fn answer_some(world: &SimWorld, engine: &Engine, caller: &Caller) {
     let Ok((jobs, _)) = engine.approvals(caller, None, 100).await else { return };
     for job in jobs {
@@ -147,7 +147,7 @@ async fn answer_some(world: &SimWorld, engine: &Engine, caller: &Caller) {
             1 => Answer::Reject,
             _ => Answer::Approve,
         };
-        // Said before it is sent: an answer of unknown outcome may count.
+        // Recorded before the call, because an answer of unknown outcome may have succeeded.
         match answer {
             Answer::Approve => world.witness.expect_approval(&job.request.job_id),
             Answer::Reject => {
@@ -155,7 +155,7 @@ async fn answer_some(world: &SimWorld, engine: &Engine, caller: &Caller) {
             }
         }
         let (job_id, request_hash, rule_hash) = (job.request.job_id.clone(), job.hash, asked.rule_hash.clone());
-        // Too late, or the Store fails: both are part of the story.
+        // The answer may be late, or the Store may fail; both are allowed.
         let _ = engine
             .answer(
                 caller,

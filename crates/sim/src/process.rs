@@ -27,20 +27,20 @@ use crate::signal::Signal;
 use crate::store::FaultyStore;
 use crate::witness::Witness;
 
-/// Windows so small that even a simulated backlog overflows them.
+/// Bounds so small that even a simulated backlog overflows them.
 pub(crate) const BOUNDS: WindowBounds =
     WindowBounds { window_jobs: 3, window_bytes: 8 * 1024, total_jobs: 12, total_bytes: 16 * 1024, floor_jobs: 2 };
 
-/// How long some processes bear with silence.
+/// The longer silence that some processes tolerate.
 const PATIENT: Duration = Duration::from_secs(25);
 
-/// As a server has it by default.
+/// The default of a server.
 const SETTLE: Duration = Duration::from_secs(600);
 
-/// How long a bell is under way at most, when it is late.
+/// The longest delay of a late ring.
 const BELL_LATE_MS: u64 = 5_000;
 
-/// Tells everything that belongs to a process whether the process still lives.
+/// Tells everything that belongs to a process whether the process is alive.
 #[derive(Clone)]
 pub(crate) struct Lifeline {
     dead: Arc<Signal<bool>>,
@@ -51,7 +51,7 @@ impl Lifeline {
         Self { dead: Arc::new(Signal::new(false)) }
     }
 
-    /// Ends the process here. Never returns: nothing of a dead process runs on.
+    /// Ends the process here. Never returns, so that no code of a dead process continues.
     pub(crate) async fn crash(&self) {
         self.cut();
         std::future::pending::<()>().await;
@@ -65,7 +65,7 @@ impl Lifeline {
         !self.dead.with(|dead| *dead)
     }
 
-    /// A call of a dead process does nothing and returns to nobody.
+    /// A call of a dead process has no effect and never returns.
     pub(crate) async fn alive_or_never(&self) {
         if !self.is_alive() {
             std::future::pending::<()>().await;
@@ -77,21 +77,21 @@ impl Lifeline {
     }
 }
 
-/// What outlives a process.
+/// The parts that outlive a process.
 pub(crate) struct DurableParts {
     pub(crate) disk: MemoryStore,
     pub(crate) witness: Arc<Witness>,
     pub(crate) planted: Arc<Planted>,
-    /// What several processes share; none if there is only one.
+    /// What several processes share; None with a single process.
     pub(crate) shared: Option<(Arc<SharedLanes>, MemoryBus)>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<SeededEntropy>,
-    /// What becomes of results that nobody can look at, if somebody should.
+    /// The fail mode of output scans, if results are scanned.
     pub(crate) outputs: Option<FailMode>,
 }
 
 impl DurableParts {
-    /// The same for another process.
+    /// The durable parts for another process.
     pub(crate) fn same(&self) -> Self {
         let shared = self.shared.as_ref().map(|(lanes, bus)| (lanes.clone(), bus.another()));
         let Self { disk, witness, planted, clock, entropy, .. } = self;
@@ -126,14 +126,14 @@ fn own_clock(clock: &Arc<dyn Clock>, faults: &Faults, planted: &Planted) -> Arc<
     Arc::new(GuardedClock::new(wall, Arc::new(Paused(Instant::now())), SETTLE, None))
 }
 
-/// Further than a story lasts, so that whatever follows it is late beyond the end.
+/// A jump beyond the end of the story, so that every time computed from it lies after the end.
 fn jump(faults: &Faults) -> Jump {
     let from = Instant::now() + Duration::from_millis(1) + faults.millis(20_000);
     let until = from + Duration::from_secs(1) + faults.millis(15_000);
     Jump { from, until, by: Duration::from_secs(3 * 3_600) + faults.millis(3_600_000), back: faults.chance(300) }
 }
 
-/// Everything that a process asks or tells, each with its troubles.
+/// The ports of a process, each with its faults.
 fn ports(
     ground: &DurableParts,
     faults: &Arc<Faults>,
@@ -198,7 +198,7 @@ impl SimProcess {
     pub(crate) fn start(ground: &DurableParts, faults: &Arc<Faults>, roles: Roles) -> Self {
         let (lifeline, link, edge) = (Lifeline::new(), Link::default(), Arc::default());
         let ports = ports(ground, faults, &lifeline, &link, &edge);
-        // Processes need not agree on how long they bear with silence, as when that is being changed.
+        // Processes need not agree on the tolerated silence, as while an operator changes it.
         let lost_after = if faults.chance(200) { PATIENT } else { Settings::default().lost_after };
         let settings = Settings { roles, exclusive_store: ground.shared.is_none(), lost_after, ..Settings::default() };
         let engine = Engine::new(ports, settings, Metrics::new(&mut Registry::default()));
@@ -213,7 +213,7 @@ impl SimProcess {
         Self { engine, lifeline, link, roles, edge, stop: Arc::new(stop), ended, task: Arc::new(task) }
     }
 
-    /// The edge that it is, as far as it said.
+    /// The id of its edge, if it has registered one.
     pub(crate) fn edge(&self) -> Option<EdgeId> {
         self.edge.lock().clone()
     }
@@ -244,7 +244,7 @@ struct FaultyBus {
 }
 
 impl FaultyBus {
-    /// Rings later, if the process lives until then. Nobody waits for it.
+    /// Rings later, if the process lives until then. No task waits for the ring.
     fn ring_late(&self, bells: Vec<Bell>) {
         let (bus, lifeline, late) = (self.bus.clone(), self.lifeline.clone(), self.faults.millis(BELL_LATE_MS));
         tokio::spawn(async move {
@@ -288,7 +288,7 @@ impl Bus for FaultyBus {
         self.bus.overhear()
     }
 
-    /// No die is cast: nothing is decided from it.
+    /// Draws no random number, because no decision depends on it.
     async fn post(&self, seen: Vec<Sighting>) {
         self.link.thawed().await;
         if !self.link.is_cut_off() {

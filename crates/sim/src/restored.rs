@@ -1,4 +1,4 @@
-//! The Store is brought back to an earlier state while workers live on with work of the time since then.
+//! The Store is restored to an earlier state while workers live on with later work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,28 +18,28 @@ use crate::story::Story;
 use crate::worker;
 use crate::world::SimWorld;
 
-/// A backup is made while jobs run, more happens, and then there is only the backup.
+/// A backup is made while jobs run, more happens, and then only the backup is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restored {
     pub seed: u64,
-    /// Between the backup and the moment when everything is lost.
+    /// The time between the backup and the loss.
     pub lost: Duration,
-    /// Whether a new timeline is opened, as a restore does.
+    /// Whether a new timeline begins, as a restore must.
     pub renewed: bool,
 }
 
-/// What became of the jobs of the backup.
+/// The outcomes of the jobs in the backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SecondEnds {
     pub jobs: usize,
     pub ended: usize,
-    /// Ended in the time that was lost, and again in the new one: at least once is what is promised.
+    /// Jobs that ended in the lost time and again in the new one, which at-least-once allows.
     pub again: usize,
 }
 
 const JOBS: u64 = 40;
 const WORKERS: u64 = 3;
-/// Some have ended by then, some are at work, some wait.
+/// By then some jobs have ended, some are running, and some wait.
 const BEFORE: Duration = Duration::from_secs(12);
 
 impl Restored {
@@ -70,7 +70,7 @@ impl Restored {
         if self.renewed {
             self.renew(&world).await?;
         }
-        // The books of the time that was lost say nothing about this one.
+        // The record of the lost time does not apply to the new one.
         let witness = world.ground.witness.after_restore().await?;
         let ground = DurableParts { witness: Arc::new(witness), ..world.ground.same() };
         world.occupy(0, Some(SimProcess::start(&ground, &world.faults, Roles::default())));
@@ -117,7 +117,7 @@ impl Restored {
     }
 }
 
-/// Jobs that have ended, each of them once.
+/// Jobs that have ended, each once.
 async fn ended(world: &SimWorld) -> Result<Vec<String>, Violation> {
     let mut ended = Vec::new();
     for serial in 0..JOBS {

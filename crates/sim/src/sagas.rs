@@ -1,4 +1,4 @@
-//! Workflows of plain jobs in the simulation: submitted one by one, rolled back by what fails and by people, and looked at in
+//! Workflows of plain jobs in the simulation: submitted job by job, rolled back by failures and by people, and checked in
 //! the end.
 
 use std::collections::BTreeSet;
@@ -16,18 +16,18 @@ use crate::client::{self, TOPICS};
 use crate::plan::JobScript;
 use crate::world::SimWorld;
 
-/// Workflows of one tenant at a time. The first failure for good closes one, so there are new ones all the time.
+/// Workflows of one tenant at a time. The first fatal failure closes one, so new ones begin all the time.
 const AT_ONCE: u64 = 3;
 const LASTS_MS: i64 = 15_000;
 
-/// A workflow of a tenant: the saga that it is, and every job that somebody tried to submit into it.
+/// A workflow of a tenant: its saga, and every job that a client tried to submit into it.
 #[derive(Clone, Debug)]
 pub(crate) struct Workflow {
     pub(crate) tenant: TenantId,
     pub(crate) jobs: BTreeSet<JobId>,
 }
 
-/// Submits some jobs of one workflow; how many serial numbers they took.
+/// Submits some jobs of one workflow. Returns how many serial numbers they took.
 pub(crate) async fn submit(world: &SimWorld, caller: &Caller, serial: u64) -> u64 {
     let now = world.clock.now().as_millis() / LASTS_MS;
     let workflow = format!("order-{now}-{}", world.faults.below(AT_ONCE));
@@ -43,7 +43,7 @@ pub(crate) async fn submit(world: &SimWorld, caller: &Caller, serial: u64) -> u6
     batch
 }
 
-/// Whatever undoes it succeeds in the end, and is told what it undoes.
+/// A job whose compensation succeeds in the end, and names the job that it undoes.
 fn step(world: &SimWorld, caller: &Caller, workflow: &str, serial: u64) -> NewJob {
     let faults = &world.faults;
     let topic = || TOPICS[usize::try_from(faults.below(3)).unwrap_or(0)];
@@ -65,7 +65,7 @@ fn step(world: &SimWorld, caller: &Caller, workflow: &str, serial: u64) -> NewJo
     }
 }
 
-/// Somebody rolls one of the caller's workflows back, or only ends it. What does not fit is refused.
+/// A person rolls back one of the caller's workflows, or only ends it. A command that does not apply is refused.
 pub(crate) async fn roll_back(world: &SimWorld, caller: &Caller) {
     let mine: Vec<RunId> = {
         let ledger = world.ledger.lock();
@@ -84,13 +84,13 @@ async fn tell(world: &SimWorld, caller: &Caller, id: &RunId, order: RunOrder) {
     tokio::select! {
         biased;
         () = process.lifeline.died() => {}
-        // Refused, or the Store fails: both are part of the story.
+        // The command may be refused, or the Store may fail; both are allowed.
         _ = process.engine.order_run(caller, id, order) => {}
     }
 }
 
-/// Sagas that have not heard everything, or are not done with what they were closed for. Quiet ones wait for more jobs, which
-/// is no reason to wait for them.
+/// Sagas with untaken messages, or with an unfinished rollback. Idle ones wait for more jobs, so they do not keep the story
+/// from ending.
 pub(crate) async fn open(world: &SimWorld) -> Result<Vec<(RunId, Option<Run>)>, Violation> {
     let all: Vec<RunId> = world.ledger.lock().workflows.keys().cloned().collect();
     let read = |error: lockgate_ports::StoreError| Violation::new("sagas are read", error.to_string());
@@ -105,7 +105,7 @@ pub(crate) async fn open(world: &SimWorld) -> Result<Vec<(RunId, Option<Run>)>, 
     Ok(open)
 }
 
-/// How many sagas still go on. Undos that are stuck are tried again.
+/// How many sagas are live. Stuck compensations are retried.
 pub(crate) async fn settle(world: &SimWorld) -> Result<usize, Violation> {
     let open = open(world).await?;
     for run in open.iter().filter_map(|(_, run)| run.as_ref()) {
@@ -119,8 +119,8 @@ pub(crate) async fn settle(world: &SimWorld) -> Result<usize, Violation> {
     Ok(open.len())
 }
 
-/// The judge: a saga for every workflow, closed by what must close it, and undone is exactly what was done. In which order, the
-/// witness saw.
+/// Every workflow has a saga, was closed by what must close it, and exactly its completed work was undone. The witness has
+/// checked the order.
 pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     let workflows = world.ledger.lock().workflows.clone();
     for (id, workflow) in workflows {
@@ -128,7 +128,7 @@ pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
         let run = world.disk.load_runs(std::slice::from_ref(&id)).await.map_err(read)?.pop().flatten();
         let mut there = 0;
         for job in &workflow.jobs {
-            // A submit that was not acknowledged may have been stored all the same.
+            // A submit that was not acknowledged may have been stored nevertheless.
             let Some(detail) = world.disk.detail(job).await.map_err(read)? else { continue };
             there += 1;
             let closing = run.as_ref().and_then(|run| run.head.closing);

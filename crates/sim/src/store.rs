@@ -1,4 +1,4 @@
-//! The Store as one process sees it: slow, failing, and gone with the process.
+//! The Store as one process sees it: slow, failing, and unusable once the process has died.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::witness::Witness;
 const CALL_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) struct FaultyStore {
-    /// For reading. What is written goes by way of the witness.
+    /// Used for reads. Writes go through the witness.
     pub(crate) disk: MemoryStore,
     pub(crate) witness: Arc<Witness>,
     pub(crate) planted: Arc<Planted>,
@@ -37,12 +37,12 @@ pub(crate) struct FaultyStore {
     pub(crate) link: Link,
     /// Whether it is a server, which several processes share.
     pub(crate) remote: bool,
-    /// The edge that this process is, as far as it said.
+    /// The id of the process's edge, if it has registered one.
     pub(crate) edge: Arc<Mutex<Option<EdgeId>>>,
 }
 
 impl FaultyStore {
-    /// A call that may be slow, may fail, and may be the last one of this process.
+    /// Before a call: it may be slow, may fail, and may be the last of this process.
     pub(crate) async fn before(&self) -> Result<(), StoreError> {
         if self.faults.inject(20, Fault::SlowCall) {
             tokio::time::sleep(Duration::from_millis(50) + self.faults.millis(1_500)).await;
@@ -56,7 +56,7 @@ impl FaultyStore {
         self.lifeline.alive_or_never().await;
         self.planted.flush(&self.disk).await;
         if stood >= CALL_DEADLINE {
-            // Whoever waited finds that it waited for too long.
+            // The call exceeded its deadline while the process was stalled.
             return Err(StoreError::Unavailable("simulated: no answer in time".into()));
         }
         if self.link.is_cut_off() || self.faults.inject(1, Fault::CallHung) {
@@ -74,7 +74,7 @@ impl FaultyStore {
         self.lifeline.crash().await;
     }
 
-    /// What was read may be old news when it arrives.
+    /// A result may be outdated when it arrives.
     pub(crate) async fn arrive_late(&self) {
         if self.faults.chance(300) {
             tokio::time::sleep(self.faults.millis(8)).await;
@@ -82,7 +82,7 @@ impl FaultyStore {
         self.link.thawed().await;
     }
 
-    /// The change is on disk; the answer may be slow, lost, or come to nobody.
+    /// After a call: the change is on disk; the answer may be slow, or lost, or its caller dead.
     pub(crate) async fn after(&self) -> Result<(), StoreError> {
         if self.faults.inject(2, Fault::Crash) {
             self.crash().await;

@@ -1,4 +1,4 @@
-//! A story: everything that a run of the simulator depends on.
+//! A story: everything that determines a run of the simulator.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::faults::Fault;
 use crate::planted::Bug;
 use crate::world::{SimWorld, Summary};
 
-/// Says on the command line that a story goes without no fault.
+/// The command line's word for a story that excludes no fault.
 pub const NONE: &str = "none";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,24 +22,25 @@ pub struct Story {
     /// How long clients submit and faults happen.
     pub chaos: Duration,
     pub clients: u64,
-    /// Half of the stories are about one process, the others about two or three, unless it is said here.
+    /// Half of the stories have one process, the others two or three, unless set here.
     pub processes: Option<u64>,
-    /// Something that is wrong on purpose.
+    /// A bug planted on purpose.
     pub bug: Option<Bug>,
 }
 
-/// Long enough for silence to be noticed and borne, where a story leaves time for that.
+/// Long enough for silence to be noticed, where a story has time for that.
 const LONG_CHAOS: Duration = Duration::from_secs(40);
 
-/// What makes Store calls fail for everybody. Whoever bears with silence does so only on time without a failure.
+/// Faults that make Store calls fail for every process. A process postpones lost-worker detection for such failures, and
+/// postpones it only in time without them.
 const STORE_FAILS: [Fault; 4] = [Fault::Unavailable, Fault::UnknownOutcome, Fault::CallHung, Fault::StoreOutage];
 
 /// What ends processes.
 const PROCESSES_END: [Fault; 2] = [Fault::Crash, Fault::GracefulStop];
 
 impl Story {
-    /// The whole story of a seed. Two of three go without some faults: where everything happens all the time, whatever needs
-    /// a while without something never happens.
+    /// The story of a seed. Two of three exclude some faults: if everything happens all the time, behaviour that needs a
+    /// while without a fault never occurs.
     pub fn of(seed: u64) -> Self {
         let without = left_out(seed);
         let chaos = Duration::from_secs(20 + seed % 4 * 10);
@@ -51,8 +52,8 @@ impl Story {
         crate::on_paused_time(async { SimWorld::new(self).run().await })
     }
 
-    /// A shorter story that breaks the same rule: fewer faults, fewer clients, less time. Whatever else breaks on the way is
-    /// another bug.
+    /// A shorter story that breaks the same rule: fewer faults, fewer clients, less time. A story that breaks another rule
+    /// does not count.
     pub fn shrunk(self, rule: &str) -> Self {
         let mut story = self;
         let shorter = [1, 2, 4].map(|part| Self { chaos: story.chaos * part / 8, ..story.clone() });
@@ -77,7 +78,7 @@ impl Story {
     }
 }
 
-/// Drawn from dice of its own, so that the rest of a story is the same with and without.
+/// Drawn from a random stream of its own, so that the rest of a story does not depend on it.
 fn left_out(seed: u64) -> BTreeSet<Fault> {
     let dice = SeededEntropy::new(seed ^ 0x6c65_6674_206f_7574);
     match dice.below(9) {

@@ -1,4 +1,4 @@
-//! A schedule in the simulation: every one of its times must be started once.
+//! A schedule in the simulation: each of its times must be started exactly once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ schedules:
     job: {topic: sim.a, payload: [0, 0]}
 ";
 
-/// The times that the text means, by somebody who can count.
+/// The times of the schedule's text, computed independently of the engine.
 fn nominal() -> impl Iterator<Item = Timestamp> {
     (3..40).step_by(4).map(|second| BASE + Duration::from_secs(second))
 }
 
-/// Applies the schedule, again and again until that is acknowledged. Times after that are promised.
+/// Applies the schedule, repeated until it is acknowledged. Later times are guaranteed.
 pub(crate) async fn apply(world: Arc<SimWorld>) {
     let caller = Caller::new(TENANT, "client");
     loop {
@@ -52,7 +52,7 @@ pub(crate) async fn apply(world: Arc<SimWorld>) {
     }
 }
 
-/// Starts it out of turn. Refused, or the Store fails: both are part of the story.
+/// Triggers the schedule by hand. The call may be refused, or the Store may fail; both are allowed.
 pub(crate) async fn trigger(world: &SimWorld, caller: &Caller) {
     if !world.cast.schedules || caller.tenant.as_str() != TENANT {
         return;
@@ -65,7 +65,7 @@ pub(crate) async fn trigger(world: &SimWorld, caller: &Caller) {
     }
 }
 
-/// Of its own times, not of those out of turn.
+/// Slots of its own times, without triggers.
 async fn slots(world: &SimWorld) -> Result<Vec<Slot>, Violation> {
     let query = SlotQuery { tenant: TenantId::from(TENANT), schedule: NAME.into(), cursor: None, limit: 1_000 };
     let page = world.disk.list_slots(query).await;
@@ -74,7 +74,7 @@ async fn slots(world: &SimWorld) -> Result<Vec<Slot>, Violation> {
         .map_err(|error| Violation::new("slots are read", error.to_string()))
 }
 
-/// Promised times that have not been started.
+/// Guaranteed times that have not been started.
 pub(crate) async fn left(world: &SimWorld) -> Result<usize, Violation> {
     let Some(promised) = world.ledger.lock().schedule else { return Ok(0) };
     let started: Vec<Timestamp> = slots(world)
@@ -86,7 +86,7 @@ pub(crate) async fn left(world: &SimWorld) -> Result<usize, Violation> {
     Ok(nominal().filter(|time| *time > promised && !started.contains(time)).count())
 }
 
-/// The judge: only times of the schedule, each started once, by a job of its own that is there.
+/// Every slot is one of the schedule's times and was started once, by an existing job of its own.
 pub(crate) async fn check(world: &SimWorld) -> Result<(), Violation> {
     let mut by_target = BTreeMap::new();
     for slot in slots(world).await? {

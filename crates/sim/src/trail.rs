@@ -1,5 +1,5 @@
-//! The audit trail in the end: what it tells of jobs is what happened to them, and its blocks are one chain over
-//! all rows, up to the last of them once faults have stopped.
+//! Final checks of the audit trail: its rows about jobs match the jobs' histories, and its blocks form one chain over all
+//! rows, up to the last one once faults have stopped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use tokio::time::Instant;
 use crate::check::{Violation, ensure, tell};
 use crate::world::SimWorld;
 
-/// How long a row waits for its block at most, while there are no faults.
+/// Without faults a row is sealed within this time.
 const SEALED: Duration = Duration::from_secs(60);
 
 pub(crate) struct Trail {
     rows: Vec<AuditRow>,
     blocks: Vec<Block>,
-    /// What it tells of each job.
+    /// The rows about each job.
     told: BTreeMap<Arc<str>, Vec<AuditAction>>,
 }
 
 impl Trail {
-    /// The blocks first: no row comes later that one of them seals.
+    /// Reads the blocks first: rows added meanwhile cannot be sealed by them.
     pub(crate) async fn read(world: &SimWorld) -> Result<Self, Violation> {
         let blocks = world.disk.blocks(0, usize::MAX).await.map_err(|error| unread(&error))?;
         let rows = world.disk.audit(0, usize::MAX).await.map_err(|error| unread(&error))?;
@@ -36,7 +36,7 @@ impl Trail {
         Ok(Self { rows, blocks, told })
     }
 
-    /// Rows come with the commits that they are about, so they are those of the events, in the same order.
+    /// Rows are written in the commits of their acts, so they match the events, in order.
     pub(crate) fn tells(&self, id: &JobId, events: &[JobEvent]) -> Result<(), Violation> {
         let acts: Vec<AuditAction> = events.iter().filter_map(act).collect();
         let told = self.told.get(id.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -65,7 +65,7 @@ fn unread(error: &StoreError) -> Violation {
     Violation::new("the audit trail is read", error.to_string())
 }
 
-/// Waits until every row that is there now is in a block.
+/// Waits until every present row is sealed.
 pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     let rows = world.disk.audit(0, usize::MAX).await.map_err(|error| unread(&error))?;
     let Some(last) = rows.last().map(|row| row.id) else { return Ok(()) };
@@ -81,7 +81,7 @@ pub(crate) async fn settle(world: &SimWorld) -> Result<(), Violation> {
     }
 }
 
-/// What is told of jobs.
+/// The acts that concern jobs.
 const OF_JOBS: [AuditAction; 11] = [
     AuditAction::JobDenied,
     AuditAction::ApprovalAsked,
@@ -108,7 +108,7 @@ fn act(event: &JobEvent) -> Option<AuditAction> {
         EventKind::OutputRedacted => Some(AuditAction::OutputRedacted),
         EventKind::OutputQuarantined => Some(AuditAction::OutputQuarantined),
         EventKind::Released => Some(AuditAction::OutputReleased),
-        // By somebody, and not by its own worker.
+        // Cancelled by a person, and not by the job's own worker.
         EventKind::Cancelled => event.actor.is_some().then_some(AuditAction::JobCancelled),
         _ => None,
     }

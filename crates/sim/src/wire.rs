@@ -1,4 +1,4 @@
-//! What becomes of the words of a worker on their way, and what it says that is not so.
+//! The wire between workers and processes: delayed, lost and doubled messages, and false reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,13 @@ use crate::planted::Bug;
 use crate::process::SimProcess;
 use crate::world::SimWorld;
 
-/// How long a worker over NATS is given jobs although nothing is heard of it.
+/// How long a silent worker over NATS is still sent jobs.
 const QUIET_AFTER: Duration = Duration::from_secs(10);
 /// How long a worker waits for an answer before it attaches elsewhere.
 const UNANSWERED: Duration = Duration::from_secs(5);
 
-/// Takes its time now and then. Whether somebody was there to hear it: a process that stands still for too long is left.
+/// Delivers a message, sometimes late. False if the process did not receive it: a worker leaves a process that stalls for
+/// too long.
 pub(crate) async fn deliver(world: &SimWorld, process: &SimProcess, attachment: &Attachment, message: FromWorker) -> bool {
     if world.faults.inject(20, Fault::MessageDelayed) {
         tokio::time::sleep(world.faults.millis(4_000)).await;
@@ -33,7 +34,7 @@ pub(crate) async fn deliver(world: &SimWorld, process: &SimProcess, attachment: 
     true
 }
 
-/// Tells some process of results, up to so many milliseconds late. Returns those that need not be told again.
+/// Reports results to some process, with a random delay. Returns those that need not be sent again.
 pub(crate) async fn report(
     world: Arc<SimWorld>,
     session: SessionId,
@@ -54,23 +55,23 @@ pub(crate) async fn report(
     answered.unwrap_or_default().into_iter().map(|(token, _)| token).collect()
 }
 
-/// No stream ends with a worker over NATS: its edge goes on to speak to nobody until it has been quiet for a while, or is attached
-/// anew.
+/// A worker over NATS has no stream that ends: its edge keeps sending until the worker has been silent for a while, or
+/// attaches elsewhere.
 pub(crate) async fn linger(attachment: Attachment, mut inbound: Receiver<ToWorker>) {
     let unheard = async { while inbound.recv().await.is_some() {} };
-    // Either way there is nobody left to speak to.
+    // In both cases no receiver is left.
     let _ = tokio::time::timeout(QUIET_AFTER, unheard).await;
     drop(attachment);
 }
 
-/// Results before the beat that was said before them, and starts after both.
+/// Reorders a message: results before the beat that preceded them, and starts after both.
 pub(crate) fn reordered(mut message: FromWorker) -> Vec<FromWorker> {
     let results = std::mem::take(&mut message.results);
     let beat = message.beat.take();
     vec![FromWorker { results, ..FromWorker::default() }, FromWorker { beat, ..FromWorker::default() }, message]
 }
 
-/// Claims to have begun and finished some job, with a token that nobody gave it.
+/// Reports that some job was started and finished, with an invented token.
 pub(crate) fn lie(world: &SimWorld, outbox: &mut FromWorker) {
     if !world.faults.inject(10, Fault::ReportForged) {
         return;
@@ -83,7 +84,7 @@ pub(crate) fn lie(world: &SimWorld, outbox: &mut FromWorker) {
     outbox.results.push(ResultReport { job_id: job_id.clone(), token, outcome, began: None });
 }
 
-/// What an edge would hear if it did not look at tokens.
+/// The message as an edge would read it without checking tokens.
 pub(crate) async fn forged(world: &SimWorld, mut message: FromWorker) -> FromWorker {
     if world.planted.is(Bug::FenceIgnored) {
         for report in &mut message.results {

@@ -1,7 +1,7 @@
 //! A worker that speaks the protocol and misbehaves: it dies, hangs, loses its stream, forgets and repeats itself.
 //!
-//! Some have no stream and speak over NATS. What they say and are told may get lost, results may come in anywhere, twice and late,
-//! and nobody hears that they are gone.
+//! Some workers have no stream and connect over NATS. Their messages may get lost, their results may arrive at any process,
+//! twice and late, and no process is told when they die.
 
 mod ahead;
 mod leave;
@@ -44,7 +44,7 @@ pub(crate) async fn run(world: Arc<SimWorld>, number: u64) {
             };
             tokio::time::sleep(world.faults.millis(away_ms)).await;
         }
-        // What was sent outlives who sent it.
+        // Messages in flight outlive the process that sent them.
         life.posts.detach_all();
         tokio::time::sleep(world.faults.millis(5_000)).await;
     }
@@ -53,39 +53,39 @@ pub(crate) async fn run(world: Arc<SimWorld>, number: u64) {
 enum End {
     /// The stream ended; the process lives on.
     Cut,
-    /// Nothing is heard of it for a while, perhaps for longer than is borne; the process lives on.
+    /// The worker is silent for a while, perhaps longer than tolerated; the process lives on.
     Quiet,
     /// The process died and forgot everything.
     Killed,
-    /// It was sent away, and holds nothing any more.
+    /// The worker was drained, and holds nothing any more.
     Left,
 }
 
 /// One life of a worker process.
 struct WorkerLife {
     session: SessionId,
-    /// Whether it speaks over NATS.
+    /// Whether it connects over NATS.
     posted: bool,
     profile: WorkerProfile,
-    /// Assignments it lets wait beside those it runs.
+    /// Assignments that it lets wait besides those it runs.
     prefetch: u32,
     highest: u64,
     taken: BTreeSet<AttemptToken>,
-    /// Those that wait, in the order in which they came.
+    /// Waiting assignments, in the order of arrival.
     line: VecDeque<Waiting>,
     running: BTreeMap<AttemptToken, RunningJob>,
-    /// Results that were not acknowledged.
+    /// Unacknowledged results.
     journal: BTreeMap<AttemptToken, (JobId, Outcome)>,
     beats: u64,
-    /// Somebody wants it to leave.
+    /// Whether it was told to drain.
     draining: bool,
-    /// It may.
+    /// Whether it may leave.
     dismissed: bool,
-    /// Results on their way over NATS; each comes back with those that were answered.
+    /// Results on their way over NATS; each task returns the answered ones.
     posts: JoinSet<Vec<AttemptToken>>,
     /// Handlers that make calls of their own. They die with the process, not with the stream.
     handlers: JoinSet<(Parent, Outcome)>,
-    /// What of them goes on when it should not.
+    /// Handlers that continue when they should not.
     late: JoinSet<()>,
 }
 
@@ -93,37 +93,37 @@ struct RunningJob {
     job_id: JobId,
     attempt: u32,
     ends: Option<(Instant, Outcome)>,
-    /// When its time is over.
+    /// When the attempt's time is over.
     over_at: Instant,
     hidden: bool,
-    /// Whether it came in its turn, soon after it was sent.
+    /// Whether the assignment arrived in order and soon after it was sent.
     prompt: bool,
 }
 
-/// How many of a thousand speak over NATS. Few: where one dies, the rest of the story is a minute longer.
+/// How many of a thousand workers connect over NATS. Few, because where one dies the story takes a minute longer.
 const POSTED: u64 = 200;
-/// How long the silence of those is borne.
+/// The silence after which these count as lost.
 const POSTED_LOST_MS: u64 = 90_000;
-/// How long they are silent at most.
+/// Their longest silence.
 const QUIET_MS: u64 = 120_000;
 /// Slots at most.
 const SLOTS: u64 = 4;
-/// The same of those that are sent jobs ahead of a free one: few, so that there is something to send.
+/// The most slots of workers that get jobs ahead of a free slot: few, so that jobs are sent ahead.
 const SLOTS_AHEAD: u64 = 2;
-/// How late the second of two messages comes at most.
+/// The longest delay of the second of two equal messages.
 const DOUBLED_MS: u64 = 10_000;
-/// Most milliseconds between the end of a handler and its report.
+/// The longest time between the end of a handler and its report.
 const PARTING_MS: u64 = 40;
 
 impl WorkerLife {
     fn new(world: &SimWorld, number: u64) -> Self {
-        // One worker serves everything, so that nothing waits for ever once the others serve only a part.
+        // One worker serves every topic, so that no job waits for ever while the others serve only some.
         let topics = match world.faults.below(4) {
             0 if number > 0 => vec![Arc::from(TOPICS[0]), Arc::from(TOPICS[1])],
             _ => vec![Arc::from("sim.*")],
         };
         let posted = world.faults.chance(POSTED);
-        // The end of a story, and stories without faults, have enough of what waits.
+        // At the end of a story and in stories without faults no further waiting jobs are needed.
         let ahead = world.cast.quick && !posted && world.faults.are_on();
         let prefetch = if ahead { 1 + u32::try_from(world.faults.below(2)).unwrap_or(0) } else { 0 };
         let slots = world.faults.below(if ahead { SLOTS_AHEAD } else { SLOTS });
@@ -156,7 +156,7 @@ impl WorkerLife {
         }
     }
 
-    /// Sends results to whoever takes them. What is not answered is sent again with the next beat.
+    /// Sends results to any process. Unanswered ones are sent again with the next beat.
     fn post(&mut self, world: &Arc<SimWorld>, results: Vec<ResultReport>) {
         if results.is_empty() || world.faults.inject(100, Fault::PostLost) {
             return;
@@ -176,7 +176,7 @@ impl WorkerLife {
                 }
             }
             ToWorker::Stop { token, .. } => match self.running.get_mut(&token) {
-                // Whatever goes on like that takes its place meanwhile, so it has to end some day.
+                // An attempt that ignores its stop keeps its slot, so it must end some day.
                 Some(running) if world.faults.inject(200, Fault::StopIgnored) => {
                     let late =
                         || (Instant::now() + world.faults.millis(60_000), Outcome::Succeeded { result: Json::null() });
@@ -227,10 +227,10 @@ impl WorkerLife {
         self.running.insert(token, RunningJob { job_id, attempt: job.life.attempt.no, ends, over_at, hidden, prompt });
     }
 
-    /// A handler is done. If its attempt was stopped meanwhile, nobody is told.
+    /// A handler has ended. If its attempt was stopped meanwhile, no report is sent.
     fn hear(&mut self, world: &Arc<SimWorld>, parent: Parent, outcome: Outcome) {
         if let Some(running) = self.running.get_mut(parent.token()) {
-            // So that what it does late comes before and after its report.
+            // Delayed, so that the handler's late calls come both before and after its report.
             let soon = Instant::now() + world.faults.millis(PARTING_MS);
             running.ends.get_or_insert((soon, outcome));
         }
@@ -284,7 +284,7 @@ impl WorkerLife {
         };
         let running = self.running.iter().filter(|(_, r)| !r.hidden).map(|(token, r)| item(&r.job_id, token, true));
         let waiting = self.line.iter().map(|w| item(&w.assignment.job.request.job_id, w.token(), false));
-        // What was given back never began.
+        // A returned attempt never started.
         let begun = |outcome: &Outcome| !matches!(outcome, Outcome::Revoked | Outcome::Interrupted);
         let ended = self.journal.iter().map(|(token, (job_id, outcome))| item(job_id, token, begun(outcome)));
         running.chain(waiting).chain(ended).collect()

@@ -1,4 +1,4 @@
-//! One simulated installation: a server that comes and goes, workers, clients, and what they know to be true.
+//! One simulated installation: servers that come and go, workers, clients, and what they know to be true.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,16 +32,16 @@ use crate::{client, families, flow, operators, outputs, people, times, trail, wo
 pub struct Summary {
     pub acknowledged: usize,
     pub executions: usize,
-    /// Attempts that were declared lost while faults were on, because nothing was heard of their workers.
+    /// Attempts that were declared lost while faults were on, because their workers were silent.
     pub lost: usize,
     /// Sessions that were closed meanwhile.
     pub closed: usize,
     /// Attempts that were sent to a worker ahead of a free slot.
     pub ahead: usize,
-    /// Attempts that workers gave back because something more urgent had no place.
+    /// Attempts that workers returned because a more urgent job had no slot.
     pub given_back: usize,
     pub injected: Injected,
-    /// Over the whole final history: two runs of one seed must agree.
+    /// A hash of the whole final history: two runs of one seed must agree.
     pub fingerprint: u64,
 }
 
@@ -56,25 +56,25 @@ pub(crate) struct Ledger {
     pub(crate) keys: BTreeMap<String, JobId>,
     /// Runs by tenant and key.
     pub(crate) runs: BTreeMap<String, RunId>,
-    /// Every execution that a worker began, by its fence.
+    /// Every execution that a worker began, by its token.
     pub(crate) executions: BTreeSet<AttemptToken>,
-    /// Promises that clients and workers saw broken.
+    /// Guarantees that clients and workers saw broken.
     pub(crate) broken: Vec<Violation>,
     /// When the schedule was acknowledged.
     pub(crate) schedule: Option<Timestamp>,
-    /// What attempts came to that a worker finished with success.
+    /// The results of attempts that a worker finished with success.
     pub(crate) finished: BTreeMap<(JobId, u32), Json>,
     /// Workflows of plain jobs, by their sagas.
     pub(crate) workflows: BTreeMap<RunId, Workflow>,
-    /// Jobs that somebody tried to cancel.
+    /// Jobs that a client tried to cancel.
     pub(crate) cancelled: BTreeSet<JobId>,
-    /// Jobs that somebody tried to reject when people were asked.
+    /// Jobs that a person tried to reject.
     pub(crate) rejected: BTreeSet<JobId>,
-    /// Lives whose quarantined result somebody tried to let go.
+    /// Lives whose quarantined result a person tried to release.
     pub(crate) released: BTreeSet<(JobId, u32)>,
     /// Attempts that were sent to a worker ahead of a free slot.
     pub(crate) ahead: usize,
-    /// Attempts that workers gave back because they were asked for them.
+    /// Attempts that workers returned because the server asked for them.
     pub(crate) given_back: usize,
 }
 
@@ -97,24 +97,24 @@ pub(crate) struct SimWorld {
     clients: u64,
     pub(crate) cast: Cast,
     pub(crate) ground: DurableParts,
-    /// What the process of each place is for.
+    /// The roles of each process.
     roles: Vec<Roles>,
-    /// One place for each process.
+    /// One entry per process.
     processes: Signal<Vec<Option<SimProcess>>>,
 }
 
-/// How long everything may take to end once faults have stopped. Longer than any chain of retries and timeouts.
+/// How long everything may take to end once faults have stopped: longer than any chain of retries and timeouts.
 const CALM: Duration = Duration::from_secs(3_600);
 
-/// How long places may count as taken then. Longer than the silence of any worker is borne.
+/// How long slots may count as taken then: longer than any worker's tolerated silence.
 const PLACES_FREE: Duration = Duration::from_secs(150);
 
-/// How long jobs run at most. Only what runs for less than a second on average is sent ahead.
+/// The longest run time of jobs. Only jobs that run less than a second on average are sent ahead.
 const QUICK_MS: u64 = 600;
 const SLOW_MS: u64 = 4_000;
 
-/// Half of the installations of several processes tell roles apart. The first two have everything that is needed; where there is
-/// a third, the second may leave it to run workflows.
+/// Half of the installations with several processes have roles. The first two processes cover every role; with a third, the
+/// second may leave workflows to it.
 fn roles(count: u64, faults: &Faults) -> Vec<Roles> {
     let all = Roles::default();
     let gateway = Roles { scheduler: false, orchestrator: false, ..all };
@@ -159,7 +159,7 @@ impl SimWorld {
         Self { faults, entropy, clock, disk, ledger, witness, planted, chaos, clients, cast, ground, roles, processes }
     }
 
-    /// How many milliseconds a job runs at most, if it says nothing of it.
+    /// The longest run time of a job that names none.
     pub(crate) fn longest_run_ms(&self) -> u64 {
         if self.cast.quick { QUICK_MS } else { SLOW_MS }
     }
@@ -213,8 +213,8 @@ impl SimWorld {
         }
     }
 
-    /// A server that runs now and takes calls; waits while there is none. One that just died keeps its place until somebody
-    /// notices, and is none.
+    /// A running server that takes calls; waits while there is none. The entry of a process that just died stays until the
+    /// supervisor notices, and does not count.
     pub(crate) async fn process(&self) -> SimProcess {
         let first = usize::try_from(self.faults.below(self.processes.with(Vec::len) as u64)).unwrap_or(0);
         let running = |places: &Vec<Option<SimProcess>>| {
@@ -230,7 +230,7 @@ impl SimWorld {
         self.processes.set(places);
     }
 
-    /// Starts a server again whenever it died. Faults stop at `calm_at`.
+    /// Restarts a server whenever it dies. Faults stop at `calm_at`.
     async fn supervise(self: Arc<Self>, place: usize, calm_at: Instant) {
         loop {
             let process = SimProcess::start(&self.ground, &self.faults, self.roles[place]);
@@ -248,7 +248,7 @@ impl SimWorld {
         }
     }
 
-    /// Now and then one of several processes is cut off or stands still for so long that the others close its edge, or nearly.
+    /// From time to time one of several processes is cut off or stalled, about long enough for the others to close its edge.
     /// Never returns.
     async fn disturb(&self, process: &SimProcess, calm_at: Instant) {
         while self.ground.shared.is_some() && self.faults.are_on() {
@@ -256,7 +256,7 @@ impl SimWorld {
             let cut_off = self.faults.inject(300, Fault::ProcessCutOff).then_some(Trouble::CutOff);
             let stalled = || self.faults.inject(300, Fault::ProcessStalled).then_some(Trouble::Stalled);
             let Some(trouble) = cut_off.or_else(stalled) else { continue };
-            // Trouble is a fault: it ends with the others.
+            // The trouble is a fault, so it ends with the others.
             let until = calm_at.min(Instant::now() + Duration::from_secs(8) + self.faults.millis(20_000));
             process.link.disturb(trouble, until);
             tokio::time::sleep_until(until).await;
@@ -264,7 +264,7 @@ impl SimWorld {
         std::future::pending::<()>().await;
     }
 
-    /// Everything ends, nobody is left behind, and every place is free. If not, what the witness saw may say why.
+    /// Everything ends, nothing is left, and every slot is free. If not, the witness's record may say why.
     pub(crate) async fn come_to_rest(&self) -> Result<(), Violation> {
         match self.settle().await {
             Ok(()) => {
@@ -272,7 +272,7 @@ impl SimWorld {
                 self.places_are_free().await?;
                 outputs::settle(self).await?;
                 trail::settle(self).await?;
-                // Runs hear of what was done late until then.
+                // Runs take messages about late results until then.
                 self.settle().await
             }
             Err(stuck) => {
@@ -282,7 +282,7 @@ impl SimWorld {
         }
     }
 
-    /// When nothing runs, no place may count as taken, but by workers whose silence is still borne.
+    /// When nothing runs, no slot may count as taken, except by workers whose silence is still tolerated.
     async fn places_are_free(&self) -> Result<(), Violation> {
         let deadline = Instant::now() + PLACES_FREE;
         loop {

@@ -1,29 +1,29 @@
 //! Which bugs can be planted.
 
-/// What is wrong with the world of a story.
+/// A bug planted in the simulated world of a story.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// The Store does not compare the version of a job.
     VersionIgnored,
     /// The Store does not look at the evidence of a change.
     EvidenceIgnored,
-    /// The engine says that attempts are lost or over time, and offers no evidence.
+    /// The engine reports attempts as lost or timed out without evidence.
     EvidenceOmitted,
-    /// The engine lets jobs wait for a worker that nobody has judged.
+    /// The engine schedules jobs that have no verdict.
     VerdictsAssumed,
-    /// The Store puts in force whatever it is given, whichever version was expected.
+    /// The Store activates whatever it is given, whichever version was expected.
     ActivationsNotCompared,
     /// The Store does not compare the policy of a dispatch with the one in force.
     PolicyIgnored,
-    /// The engine does not say under which states of pools it chose a worker, but which ones are in force.
+    /// The engine names the pool states in force as evidence, instead of those under which it chose the worker.
     StatesAssumed,
-    /// The Store forgets the last change of a large batch and says that it made it.
+    /// The Store drops the last change of a large batch and acknowledges it.
     BatchCutShort,
     /// The Store answers before a change is on disk; a crash loses it.
     AnsweredTooEarly,
     /// The Store drops the events of every third change.
     EventsDropped,
-    /// The engine ends jobs again that have ended, otherwise than before.
+    /// The engine ends jobs a second time, with another state.
     EndedTwice,
     /// The Store keeps no dead letters.
     LettersDropped,
@@ -33,71 +33,71 @@ pub enum Bug {
     RowsForgotten,
     /// The Store charges the client for attempts that the platform lost.
     LossesCharged,
-    /// The Store does not know whose deadline has passed.
+    /// The Store does not list jobs whose deadline has passed.
     DeadlinesForgotten,
     /// The Store does not compare the version of a run.
     StepsNotCompared,
-    /// The Store forgets to tell certain runs how their jobs ended.
+    /// The Store does not give certain runs the messages about their jobs' ends.
     NewsForgotten,
-    /// A run issues each undo twice.
+    /// A run issues each compensation twice.
     UndoneTwice,
-    /// The Store tells runs that certain jobs were cancelled which were done, so that nobody undoes them.
+    /// The Store tells runs that certain completed jobs were cancelled, so that they are not undone.
     UndoSkipped,
-    /// The undos of workflows are never issued.
+    /// The compensations of workflows are never issued.
     UndosDropped,
-    /// The Store forgets how jobs of workflows are undone.
+    /// The Store forgets the compensations of workflow jobs.
     EntriesForgotten,
-    /// The Store tells a workflow last what happened first.
+    /// The Store gives a workflow its messages in reverse order.
     NewsReversed,
-    /// A run takes an attempt for over as soon as its job is cancelled, whatever its worker does.
+    /// A run treats an attempt as over as soon as its job is cancelled, whatever its worker does.
     CancelsBelieved,
     /// The Store does not compare the version of a schedule.
     TurnsNotCompared,
     /// The Store never names certain schedules as due.
     SchedulesForgotten,
-    /// The Store does not show certain rows of the audit trail to whoever seals them.
+    /// The Store hides certain rows of the audit trail from the process that seals them.
     RowsUnsealed,
-    /// No rule wants to see any result.
+    /// No output rule applies to any result.
     ResultsUnchecked,
-    /// The Store does not list whose result is to be looked at.
+    /// The Store does not list jobs whose result must be scanned.
     ScansForgotten,
-    /// The Store keeps the first result that it was given of a job.
+    /// The Store keeps the first result of a job instead of the latest.
     FirstResultsKept,
-    /// Nobody seals the audit trail.
+    /// No process seals the audit trail.
     NothingSealed,
     /// The Store closes edges that are alive.
     EdgesClosedAlive,
     /// The Store closes a session whatever its epoch.
     EpochIgnored,
-    /// The Store forgets how long the silence of a worker is to be borne.
+    /// The Store forgets the silence that a worker was promised.
     PromisesForgotten,
-    /// Children are inserted without looking at their parent.
+    /// Children are inserted without evidence about their parent.
     BirthsUnfenced,
-    /// The Store takes every child for one that has ended.
+    /// The Store treats every child as ended.
     ChildrenOverlooked,
-    /// The Store does not list who waits for children.
+    /// The Store does not list parents that wait for children.
     GatherForgotten,
-    /// The Store does not list who left children behind.
+    /// The Store does not list parents whose children must be stopped.
     DisownForgotten,
-    /// The edge takes any report for a job as one of its current attempt.
+    /// The edge treats any report for a job as one of its current attempt.
     FenceIgnored,
-    /// The edge takes an attempt for gone when its worker was told to stop, whatever the worker does.
+    /// The edge treats an attempt as over when its worker was told to stop, whatever the worker does.
     StopsBelieved,
-    /// The Store says that a job waits for its lost attempt still when the next one runs.
+    /// The Store shows a job as waiting for its lost attempt while the next one runs.
     GuessesKept,
     /// The kernel allows everything.
     EverythingAllowed,
-    /// Lanes never give certain jobs.
+    /// Lanes never return certain jobs.
     JobsNeverClaimed,
-    /// Lanes never free what an attempt held of a limit.
+    /// Lanes never free the limits of ended attempts.
     LimitsNeverFreed,
-    /// Lanes do not keep to limits.
+    /// Lanes ignore limits.
     LimitsIgnored,
-    /// Processes follow every jump of their clocks.
+    /// Processes follow every jump of their clocks at once.
     JumpsFollowed,
-    /// Harmless: lanes give a claim to the next who asks too.
+    /// Harmless: lanes give a claim to the next caller as well.
     ClaimsDoubled,
-    /// Harmless: everybody leads, all the time.
+    /// Harmless: every process believes that it leads, all the time.
     EverybodyLeads,
     /// Harmless: every bell rings three times.
     BellsTripled,

@@ -1,4 +1,4 @@
-//! What becomes of changes on their way to the disk, and of what is read of them.
+//! Planted bugs in changes on their way to the disk, and in what is read back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn note_losses(known: &mut Lost, changes: &[JobChange]) {
     }
 }
 
-/// Once for each loss: a job that is never seen at work would never end.
+/// Once per loss, because a job that is never seen running would never end.
 pub(super) fn keep_guess(known: &mut Lost, job: &mut Job) {
     if job.life.state != JobState::Running {
         return;
@@ -60,7 +60,7 @@ pub(super) fn assume_states(changes: &mut [JobChange], now: &Arc<str>) {
     }
 }
 
-/// Births that came without a verdict.
+/// Schedules new jobs that came without a verdict.
 pub(super) fn assume_verdicts(changes: &mut [JobChange]) {
     for job in changes.iter_mut().map(|change| &mut change.transition.job).filter(|job| job.version == 1) {
         if job.life.state == JobState::Pending && job.life.attempt.verdict.is_none() {
@@ -69,7 +69,7 @@ pub(super) fn assume_verdicts(changes: &mut [JobChange]) {
     }
 }
 
-/// What is said of a job that has ended and does not end it: that its children are stopped, that it was done late.
+/// Ends a job again, with an event that must not end it: its children were stopped, or a late result came.
 pub(super) fn end_again(changes: &mut [JobChange]) {
     for transition in changes.iter_mut().map(|change| &mut change.transition) {
         let ends = transition.events.iter().any(|event| is_end(event.kind));
@@ -80,7 +80,7 @@ pub(super) fn end_again(changes: &mut [JobChange]) {
     }
 }
 
-/// News of a job of a DAG that was done.
+/// Reports a completed job of a DAG as cancelled.
 pub(super) fn call_cancelled(news: &mut NewsRow) {
     let RunNews::Job { job, result } = &mut news.what else { return };
     let of_a_dag = job.request.run.as_ref().is_some_and(|part| !part.undo && !part.run.is_saga());
@@ -97,7 +97,7 @@ pub(super) fn keep_first_results(first: &mut BTreeMap<JobId, Json>, changes: &mu
     }
 }
 
-/// News of a job that do not say who is still at work on it.
+/// Removes from a message the workers that may still be working on the job.
 pub(super) fn believe_cancels(news: &mut NewsRow) {
     if let RunNews::Job { job, .. } = &mut news.what {
         job.life.taken.iter_mut().for_each(|taken| taken.leaving = None);

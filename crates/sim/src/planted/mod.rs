@@ -1,7 +1,7 @@
-//! Deliberate bugs, to see whether the judges notice: a judge that never objects proves nothing.
+//! Deliberate bugs that test the judges: a judge that never objects proves nothing.
 //!
-//! Each is a way in which a port could be wrong, what a process asks of one, or what an edge takes from its workers. What it does
-//! stands here or, behind [`Planted::is`], in the simulated part that it is about; the engine and the adapters have none.
+//! Each bug makes a port, a request of a process, or the edge's handling of workers wrong. It is implemented here or, behind
+//! [`Planted::is`], in the simulated part that it concerns; the engine and the adapters contain none.
 
 mod bug;
 mod changes;
@@ -30,12 +30,12 @@ pub(crate) use lanes::PlantedLanes;
 #[derive(Default)]
 pub(crate) struct Planted {
     bug: Option<Bug>,
-    /// Acknowledged and not yet written.
+    /// Changes that were acknowledged and not yet written.
     unwritten: Mutex<Vec<JobChange>>,
     changes: Mutex<u64>,
     claimed: Mutex<Option<Claim>>,
     lost: Mutex<changes::Lost>,
-    /// The first of each job.
+    /// The first result of each job.
     results: Mutex<BTreeMap<JobId, Json>>,
 }
 
@@ -101,7 +101,7 @@ impl Planted {
     pub(crate) async fn flush(&self, disk: &MemoryStore) {
         let unwritten = std::mem::take(&mut *self.unwritten.lock());
         if !unwritten.is_empty() {
-            // It was acknowledged: nobody is left to hear that it failed.
+            // The caller has its acknowledgement already, so an error cannot be reported.
             let _ = disk.commit(unwritten).await;
         }
     }
@@ -128,7 +128,7 @@ impl Planted {
         disk.advance(changes).await
     }
 
-    /// What a process asks of the Store when it takes a step.
+    /// The steps that a process sends to the Store.
     pub(crate) fn steps(&self, mut changes: Vec<RunChange>) -> Vec<RunChange> {
         if self.is(Bug::UndoneTwice) {
             for change in &mut changes {
@@ -180,7 +180,7 @@ impl Planted {
         changes
     }
 
-    /// Schedules as the Store names them when their time has come.
+    /// Due schedules, as the Store lists them.
     pub(crate) fn due(&self, schedules: Vec<Schedule>) -> Vec<Schedule> {
         if self.is(Bug::SchedulesForgotten) { Vec::new() } else { schedules }
     }
@@ -229,7 +229,7 @@ impl Planted {
         Ok(closed)
     }
 
-    /// What a process asks of the Store.
+    /// The changes that a process sends to the Store.
     pub(crate) fn asked(&self, mut changes: Vec<JobChange>) -> Vec<JobChange> {
         if self.is(Bug::EvidenceOmitted) {
             changes::omit_evidence(&mut changes);
@@ -247,7 +247,7 @@ impl Planted {
         changes
     }
 
-    /// The same, where that takes a look at the disk.
+    /// Like `asked`, for a bug that needs to read the disk.
     pub(crate) async fn chosen(&self, disk: &MemoryStore, mut changes: Vec<JobChange>) -> Vec<JobChange> {
         if self.is(Bug::StatesAssumed) {
             let active = disk.active(SnapshotKind::PoolStates).await.ok().flatten();
@@ -257,7 +257,7 @@ impl Planted {
         changes
     }
 
-    /// For each life a child that has not ended, as the Store knows it.
+    /// For each life, the latest live child as the Store reports it.
     pub(crate) fn under_way(&self, mut latest: Vec<Option<JobSeq>>) -> Vec<Option<JobSeq>> {
         if self.is(Bug::ChildrenOverlooked) {
             latest.fill(None);
@@ -265,7 +265,7 @@ impl Planted {
         latest
     }
 
-    /// Jobs as the index of a duty names them.
+    /// Jobs as the index of a duty lists them.
     pub(crate) fn owing(&self, duty: Duty, jobs: Vec<Job>) -> Vec<Job> {
         let forgotten = match duty {
             Duty::Gather => self.is(Bug::GatherForgotten),
@@ -276,7 +276,7 @@ impl Planted {
         if forgotten { Vec::new() } else { jobs }
     }
 
-    /// Jobs as they are read one by one.
+    /// Jobs as they are loaded by id.
     pub(crate) fn loaded(&self, mut jobs: Vec<Option<Job>>) -> Vec<Option<Job>> {
         if self.is(Bug::GuessesKept) {
             let mut lost = self.lost.lock();
@@ -285,13 +285,13 @@ impl Planted {
         jobs
     }
 
-    /// Jobs as an index names them.
+    /// Jobs as an index lists them.
     pub(crate) fn named(&self, jobs: Vec<Job>) -> Vec<Job> {
         let forgotten = |job: &Job| self.is(Bug::RowsForgotten) && picked(job.request.job_id.as_str());
         jobs.into_iter().filter(|job| !forgotten(job)).collect()
     }
 
-    /// Claims, as the next who asks gets them if it has room for more.
+    /// Claims, plus those given to the next caller that has room.
     pub(crate) fn claims(&self, seats: &[usize], mut claimed: Claimed) -> Claimed {
         let taken = |seat: usize| claimed.claims.iter().filter(|claim| claim.seat == seat).count();
         let room = seats.iter().enumerate().find(|(seat, free)| taken(*seat) < **free).map(|(seat, _)| seat);
@@ -304,13 +304,13 @@ impl Planted {
         claimed
     }
 
-    /// Whether lanes take no notice of a job.
+    /// Whether the lanes ignore a job.
     pub(crate) fn overlooks(&self, job: &Job) -> bool {
         self.is(Bug::JobsNeverClaimed) && picked(job.request.job_id.as_str())
     }
 }
 
-/// About one of eight, always the same.
+/// True for about one name in eight, always the same names.
 pub(crate) fn picked(name: &str) -> bool {
     name.bytes().fold(7_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)) >> 32 & 7 == 0
 }
@@ -320,7 +320,7 @@ async fn with_versions_of_now(disk: &MemoryStore, changes: &mut [JobChange]) -> 
     for change in changes.iter_mut().filter(|change| change.transition.job.version > 1) {
         let job = &mut change.transition.job;
         let now = disk.load(std::slice::from_ref(&job.request.job_id)).await?.pop().flatten();
-        // Later changes of the same job in one call build on this one.
+        // Later changes of one job in a call depend on this one.
         if seen.insert(job.request.job_id.clone()) {
             job.version = now.map_or(job.version, |now| now.version + 1);
         }
@@ -328,7 +328,7 @@ async fn with_versions_of_now(disk: &MemoryStore, changes: &mut [JobChange]) -> 
     Ok(())
 }
 
-/// One change of one job that a Store could acknowledge without looking.
+/// Whether a Store could acknowledge this change without checking: one change of one job.
 async fn waits_for_nothing(disk: &MemoryStore, changes: &[JobChange]) -> Result<bool, StoreError> {
     let [change] = changes else { return Ok(false) };
     let transition = &change.transition;

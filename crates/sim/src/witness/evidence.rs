@@ -1,4 +1,4 @@
-//! What a change must prove, whatever the engine offers as evidence, and whether it is true.
+//! Checks the evidence that a change needs, whatever evidence the engine names, and whether it holds.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use super::jobs::told;
 
 /// How long an attempt may be on its way to its worker.
 const DISPATCH: Duration = Duration::from_secs(120);
-/// How long an attempt may run whose job does not say.
+/// How long an attempt may run if its job has no timeout.
 const RUNNING: Duration = Duration::from_secs(300);
 
 impl Books {
-    /// S-1. The books know the job as it was before.
+    /// S-1. The witness's record is of the job before the change.
     pub(super) fn is_proven(&mut self, transition: &Transition, now: Timestamp) {
         let Transition { job, evidence, .. } = transition;
         let holds = self.proves(evidence, now);
@@ -33,7 +33,7 @@ impl Books {
     fn is_enough(&self, event: &JobEvent, transition: &Transition) -> bool {
         let Transition { job, evidence, .. } = transition;
         let before = self.jobs.get(&job.request.job_id);
-        // A deadline comes before whatever is later than it.
+        // A deadline precedes a later timeout.
         let reached = |at: Option<Timestamp>| {
             let due = at.into_iter().chain(job.life.deadline_at).min();
             matches!(evidence, Evidence::Reached(reached) if due.is_some_and(|due| due <= *reached))

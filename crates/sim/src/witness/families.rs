@@ -1,4 +1,4 @@
-//! Who submitted whom, who waits for whom, and whether they may.
+//! Checks families: the parent of each child, waiting parents, and whether both are allowed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,13 +16,14 @@ type Keys = BTreeMap<Arc<str>, JobId>;
 pub(super) struct Families {
     /// By parent and life.
     children: BTreeMap<(JobId, u32), Keys>,
-    /// The life and the attempt of each parent that said last that it submits some.
+    /// The life and attempt of each parent that last announced new children.
     submits: BTreeMap<JobId, (u32, u32)>,
     waiting: BTreeSet<JobId>,
 }
 
 impl Books {
-    /// A change of a job that may be a parent, a child or both. The books know it as it was before.
+    /// Records a change of a job that may be a parent, a child or both. The witness's record is of the job before the
+    /// change.
     pub(super) fn relate(&mut self, transition: &Transition) {
         let job = &transition.job;
         let (id, life) = (&job.request.job_id, job.life.no);
@@ -51,7 +52,7 @@ impl Books {
             self.families.waiting.remove(id);
         }
         if job.life.family.as_ref().is_some_and(|family| family.settled) {
-            // What only waits for a look at its result is done.
+            // A child that only waits for a scan of its result has done its work.
             let left = self.under_way(job).filter(|child| self.jobs.get(child).is_none_or(|entry| !entry.looked_at));
             self.require(left.is_none(), "F-3 children of a life that ended badly do not go on", || {
                 told(job, &format!("{left:?}"))
@@ -59,7 +60,7 @@ impl Books {
         }
     }
 
-    /// The attempt that said that it submits it holds its parent still, and nobody else has its name.
+    /// A child may be created if the attempt that announced it still holds the parent, and its key is free.
     fn may_be_born(&mut self, child: &Job) {
         let Some(of) = &child.request.child_of else { return };
         let id = child.request.job_id.clone();
@@ -76,7 +77,7 @@ impl Books {
 
     fn may_go_on(&mut self, parent: &Job) {
         self.families.waiting.remove(&parent.request.job_id);
-        // A person may say that it goes on with what there is.
+        // After a review a parent may continue while children are live.
         let all = parent.life.family.as_ref().is_none_or(|family| !family.partial);
         let left = self.under_way(parent).filter(|_| all);
         self.require(left.is_none(), "F-2 a parent goes on when none of its children is under way", || {
@@ -84,7 +85,7 @@ impl Books {
         });
     }
 
-    /// A child of this life that has not ended. One that a person revived meanwhile is theirs.
+    /// A live child of this life. A child that a person revived does not count.
     fn under_way(&self, parent: &Job) -> Option<JobId> {
         let keys = self.families.children.get(&(parent.request.job_id.clone(), parent.life.no))?;
         let live = |id: &&JobId| self.jobs.get(*id).is_some_and(|child| child.life == 1 && !child.state.is_terminal());
@@ -93,7 +94,7 @@ impl Books {
 }
 
 impl Witness {
-    /// Every child that was born, by the life that submitted it.
+    /// Every child that was created, by the life that submitted it.
     pub(crate) fn families(&self) -> BTreeMap<(JobId, u32), Keys> {
         self.books.lock().families.children.clone()
     }

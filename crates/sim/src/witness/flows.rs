@@ -1,4 +1,4 @@
-//! Runs of DAGs, as their jobs tell it: what was done, what was undone of it, and in which order.
+//! Checks runs of DAGs by their jobs: what was done, what of it was undone, and in which order.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::{Books, StepKey, Witness};
 use crate::clock::SKEW_MS_MAX;
 use crate::flow::UNDONE;
 
-/// What became of a node or an item.
+/// The outcome of a node or an item.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) node: u32,
     pub(crate) item: Option<u32>,
     pub(crate) done: bool,
-    /// Whether a job to undo it was ever born.
+    /// Whether a compensation job was ever created.
     pub(crate) tried: bool,
     pub(crate) undone: bool,
 }
 
 impl Books {
-    /// A step of a run. The books know it as it was before.
+    /// Records a step of a run. The witness's record is of the run before the step.
     pub(super) fn follow_run(&mut self, change: &RunChange, now: Timestamp) {
         let run = &change.head.id;
         let closing = self.closing.contains(run);
@@ -33,7 +33,7 @@ impl Books {
         }
         for (key, row) in change.nodes.iter().filter(|(_, row)| row.state.is_over()) {
             let Some(job) = row.job.clone() else { continue };
-            // A workflow of plain jobs has a row for each life; a node of a DAG hears of its job whatever its life.
+            // A workflow of plain jobs has a row per life; a node of a DAG covers all lives of its job.
             let life = if run.is_saga() { key.item.unwrap_or(1) } else { u32::MAX };
             let heard = self.heard_of.entry(run.clone()).or_default().entry(job).or_default();
             *heard = life.max(*heard);
@@ -48,15 +48,15 @@ impl Books {
             self.require(at_work.is_none(), "R-5 nothing is undone while a worker may be at work on it", || {
                 format!("{id} at {now:?} while {at_work:?} is at work")
             });
-            // Whatever is tried again had its turn.
+            // A retried compensation was in order the first time.
             let left = if part.undo && part.round == 0 && !run.is_saga() { self.left_after(part) } else { None };
             self.require(left.is_none(), "R-5 what was done later is undone first", || format!("{id} before {left:?}"));
         }
     }
 
-    /// A job that the run knows to be over, and that a worker has not let go of, though it was cancelled or taken away; or whose
-    /// worker finished it, and the scan of the result is still to come. Of a job that was submitted or replayed while the step was
-    /// on its way, the run could not know.
+    /// A job that the run knows to be over, while a worker has not let go of it although it was cancelled or revoked, or
+    /// while the scan of its result is pending. The run cannot know of a job that was submitted or replayed while the step
+    /// was being made.
     fn at_work(&self, run: &RunId, now: Timestamp) -> Option<(JobId, Leaving)> {
         let heard = |id: &JobId| self.heard_of.get(run).and_then(|heard| heard.get(id)).copied().unwrap_or(0);
         let open = |id: &SessionId| self.sessions.get(id).is_some_and(|session| session.open);
@@ -68,7 +68,7 @@ impl Books {
         left.next().map(|(id, leaving)| (id.clone(), leaving.clone()))
     }
 
-    /// Something that came after this node, was done, and is not undone. Of late work a run hears when it hears of it.
+    /// Work of a later node that was done and is not undone. Late work counts only once the run has its message.
     fn left_after(&self, part: &RunRef) -> Option<JobId> {
         let later =
             |(run, node, _, _, undo): &StepKey| *run == part.run && *node > part.node && !undo && UNDONE.contains(node);
@@ -78,7 +78,7 @@ impl Books {
         left.next().map(|(_, id)| id.clone())
     }
 
-    /// The jobs that undo what a part did.
+    /// The compensation jobs of a part.
     fn undos(&self, (run, node, item, ..): &StepKey) -> impl Iterator<Item = &JobId> {
         let of = (run.clone(), *node, *item);
         self.parts.iter().filter(move |(key, _)| key.4 && (&key.0, key.1, key.2) == (&of.0, of.1, of.2)).map(|(_, id)| id)
@@ -86,7 +86,7 @@ impl Books {
 }
 
 impl Witness {
-    /// What became of a run's nodes and items that had a job.
+    /// The outcomes of a run's nodes and items that had a job.
     pub(crate) fn pieces(&self, run: &RunId) -> Vec<Piece> {
         let books = self.books.lock();
         let own = books.parts.iter().filter(|((of, _, _, _, undo), _)| of == run && !undo);

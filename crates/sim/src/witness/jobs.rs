@@ -1,4 +1,4 @@
-//! Commits of jobs, compared with what was known before them.
+//! Checks commits of jobs against the record of what was committed before.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ impl Witness {
 }
 
 impl Books {
-    /// A change that the Store says it made.
+    /// Records a change that the Store acknowledged.
     pub(super) fn note(&mut self, transition: &Transition, now: Timestamp) {
         self.follows(transition);
         self.is_proven(transition, now);
@@ -46,7 +46,7 @@ impl Books {
         self.keeps_limits(job);
     }
 
-    /// Versions, lives, attempts and events go on where they were.
+    /// Versions, lives, attempts and events must continue without gaps.
     fn follows(&mut self, transition: &Transition) {
         let job = &transition.job;
         let before = self.jobs.get(&job.request.job_id);
@@ -70,7 +70,8 @@ impl Books {
         self.require(numbered && counted, "S-4 events without gaps", || told(job, &format!("{events} events before")));
     }
 
-    /// Whatever the evidence says: who gets an attempt is there and has room, and the policy of now allowed it.
+    /// Whatever the evidence says: the worker that gets an attempt must be attached and have room, and the policy in force
+    /// must allow the attempt.
     fn may_be_dispatched(&mut self, job: &Job) {
         let before = self.jobs.get(&job.request.job_id);
         let again = before.is_some_and(|entry| entry.attempt == job.life.attempt.no && entry.state.is_held());
@@ -79,7 +80,7 @@ impl Books {
         self.require(stands, "G-1 nothing is dispatched but under the policy in force", || told(job, "no such verdict"));
         let Meaning { denied, asks } = self.policies.get(self.in_force(SnapshotKind::Policy)).cloned().unwrap_or_default();
         let topic = Some(&job.request.topic);
-        // What undoes runs while nobody can judge it, and is judged later.
+        // A compensation may run without a verdict while the kernel does not answer, and is judged later.
         let undoes = job.request.run.as_ref().is_some_and(|part| part.undo);
         let unjudged = undoes && job.life.attempt.verdict.as_ref().is_some_and(|verdict| verdict.bypassed);
         self.require(unjudged || denied.as_ref() != topic, "G-1 nothing that is denied is dispatched", || {
@@ -87,7 +88,7 @@ impl Books {
         });
         let agreed = unjudged || asks.as_ref() != topic || self.approved.contains(&job.request.job_id);
         self.require(agreed, "G-2 what people are asked about waits for them", || told(job, "nobody agreed"));
-        // What was claimed before counts for nothing: a pause holds from its commit on.
+        // Claims made before do not matter: a pause holds from its commit on.
         let paused = self.closed.contains(self.in_force(SnapshotKind::PoolStates));
         self.require(!paused, "S-1 a paused pool starts nothing", || told(job, "its pool is paused"));
         let Some(binding) = &job.life.attempt.binding else { return };

@@ -1,7 +1,7 @@
-//! Somebody who sees every change that the Store says it made, keeps books of its own, and objects.
+//! The witness: sees every change that the Store acknowledged, keeps its own record of them, and reports violations.
 //!
-//! The witness stands between the processes and the disk. It knows what was asked and what the Store answered; neither the
-//! engine's memory nor the Store's rows are taken for granted. In the end the books are compared with the disk.
+//! The witness stands between the processes and the disk. It knows the requests and the Store's answers, and trusts neither
+//! the engine's memory nor the Store's rows. In the end its record is compared with the disk.
 
 mod evidence;
 mod families;
@@ -36,7 +36,7 @@ pub(crate) struct Witness {
     books: Mutex<Books>,
 }
 
-/// What must be true if every answer of the Store was.
+/// What must be true if every answer of the Store was true.
 #[derive(Default)]
 struct Books {
     jobs: BTreeMap<JobId, JobBook>,
@@ -44,45 +44,45 @@ struct Books {
     held: BTreeMap<SessionId, BTreeSet<JobId>>,
     sessions: BTreeMap<SessionId, SessionBook>,
     edges: BTreeMap<EdgeId, EdgeLease>,
-    /// The latest versions and what they put in force.
+    /// The latest versions of the configuration in force.
     in_force: BTreeMap<SnapshotKind, (u64, Arc<str>)>,
     runs: BTreeMap<RunId, i64>,
     /// Runs that were seen to close.
     closing: BTreeSet<RunId>,
-    /// Which job does which part of which run.
+    /// The job of each part of each run.
     parts: BTreeMap<StepKey, JobId>,
     sagas: BTreeMap<RunId, sagas::Log>,
     families: families::Families,
-    /// Known to whoever keeps the books after a restore too.
+    /// Shared with the witness that continues after a restore.
     workers: Arc<Mutex<workers::WorkerBooks>>,
-    /// Jobs that a worker did all the same after they had ended otherwise.
+    /// Jobs with a late result.
     late: BTreeSet<JobId>,
-    /// By run: who may still be at work on attempts of its jobs that no longer count, in the latest life of each.
+    /// For each run, the workers that may still be working on revoked attempts of its jobs, in the latest life of each.
     leaving: BTreeMap<RunId, BTreeMap<JobId, (u32, Vec<Leaving>)>>,
-    /// By run: the latest life of each of its jobs of whose end it has heard.
+    /// For each run, the latest life of each of its jobs whose end it has been told.
     heard_of: BTreeMap<RunId, BTreeMap<JobId, u32>>,
-    /// Lives of which late work was taken down.
+    /// Lives whose late result was recorded.
     noted: BTreeSet<(JobId, u32)>,
     schedules: BTreeMap<(TenantId, Arc<str>), i64>,
     slots: BTreeSet<(TenantId, Arc<str>, SlotKey)>,
-    /// At most so many jobs of a topic at work at once, where that is promised.
+    /// Limits on running jobs of a topic, where they are guaranteed.
     limits: BTreeMap<Topic, usize>,
     policies: BTreeMap<Arc<str>, Meaning>,
-    /// States of pools that close the one that everybody works in.
+    /// Pool states that close the only pool.
     closed: BTreeSet<Arc<str>>,
-    /// Jobs that somebody agreed to.
+    /// Jobs that a person approved.
     approved: BTreeSet<JobId>,
     objections: Vec<Violation>,
 }
 
-/// What a policy denies, and what it asks people about.
+/// The topic that a policy denies, and the one for which it requires approval.
 #[derive(Clone, Default)]
 struct Meaning {
     denied: Option<Topic>,
     asks: Option<Topic>,
 }
 
-/// Run, node, item, round, and whether it undoes.
+/// Run, node, item, round, and whether it is a compensation.
 type StepKey = (RunId, u32, Option<u32>, u32, bool);
 
 struct JobBook {
@@ -93,9 +93,9 @@ struct JobBook {
     events: u64,
     topic: Topic,
     holder: Option<SessionId>,
-    /// Its work is done, and its result waits to be looked at.
+    /// The work is done, and the result waits for its scan.
     looked_at: bool,
-    /// The last attempt that was dispatched; 0 before the first.
+    /// The last dispatched attempt; 0 before the first.
     dispatched: u32,
     /// Of the current attempt.
     dispatched_at: Option<Timestamp>,
@@ -107,12 +107,12 @@ struct SessionBook {
     open: bool,
     slots: usize,
     edge: EdgeId,
-    /// Silence that will be borne, as its worker was told.
+    /// The silence after which the worker counts as lost, as the worker was told.
     promised: Duration,
-    /// When its edge last heard of it, and the longest that it heard nothing before.
+    /// When its edge last heard from it, and the longest silence before.
     heard_at: Timestamp,
     silent: Duration,
-    /// Its edge heard that it drains.
+    /// Whether its edge was told that it drains.
     drains: bool,
 }
 
@@ -122,7 +122,7 @@ impl SessionBook {
         Self { epoch, open: true, slots, edge, promised, heard_at: now, silent: Duration::ZERO, drains: false }
     }
 
-    /// The longest silence under this epoch. Not the last one: its worker may speak while it is being closed.
+    /// The longest silence under this epoch. Not the last one, because the worker may speak while it is being closed.
     fn longest_silence(&self, now: Timestamp) -> Duration {
         self.silent.max(now.since(self.heard_at))
     }
@@ -153,7 +153,7 @@ impl Witness {
         Self { disk, clock, planted, books: Mutex::default() }
     }
 
-    /// Somebody else, with the books of a disk that was brought back.
+    /// A new witness for a restored disk, with a record read from it.
     pub(crate) async fn after_restore(&self) -> Result<Self, Violation> {
         let read = |error: lockgate_ports::StoreError| Violation::new("the disk is read", error.to_string());
         let jobs = self.disk.load(&self.jobs()).await.map_err(read)?;
@@ -173,7 +173,7 @@ impl Witness {
         Ok(fresh)
     }
 
-    /// From now on no more than `max` jobs of a topic may be at work at once.
+    /// From now on at most `max` jobs of a topic may run at once.
     pub(crate) fn expect_limit(&self, topic: &str, max: usize) {
         self.books.lock().limits.insert(topic.into(), max);
     }
@@ -195,7 +195,7 @@ impl Witness {
         self.books.lock().jobs.keys().cloned().collect()
     }
 
-    /// The first thing that could not be true, and whatever the disk lost or changed behind everybody's back.
+    /// The first violation; then whatever the disk lost or changed without a recorded request.
     pub(crate) async fn testify(&self) -> Result<(), Violation> {
         if let Some(objection) = self.books.lock().objections.first().cloned() {
             return Err(objection);

@@ -1,4 +1,4 @@
-//! Everything else that is written: steps of runs, turns of schedules, sessions, configuration.
+//! Checks all other writes: steps of runs, turns of schedules, sessions, configuration.
 
 use std::time::Duration;
 
@@ -100,8 +100,8 @@ impl Witness {
         Ok(Ok(attached))
     }
 
-    /// A worker speaks to the process that is the edge `by`, if it is one. That counts where it holds the session: an attach that
-    /// came late can have named another, which hears nothing of what is said here.
+    /// A worker's message reaches the process with edge `by`, if it has one. It counts only if that edge holds the session:
+    /// a late attach may have named another edge, which hears nothing of this message.
     pub(crate) fn hear(&self, id: &SessionId, by: Option<&EdgeId>, drains: bool) {
         let now = self.clock.now();
         let mut books = self.books.lock();
@@ -112,7 +112,7 @@ impl Witness {
         }
     }
 
-    /// By a process that is the edge `by`, if it is one.
+    /// Closed by a process with edge `by`, if it has one.
     pub(crate) async fn close_session(&self, id: &SessionId, epoch: u64, by: Option<EdgeId>) -> Result<bool, StoreError> {
         let held = self.disk.held(id).await?.len();
         let closed = self.planted.close_session(&self.disk, id, epoch).await?;
@@ -121,10 +121,10 @@ impl Witness {
             let known = books.sessions.get(id).is_some_and(|session| session.epoch == epoch && session.open);
             books.require(known, "S-1 only the epoch that was looked at is closed", || format!("{id} {epoch}"));
             let now = self.clock.now();
-            // Who holds a session heard of it, or did not. Others know only when its edge was last heard of.
+            // The process that holds a session knows its silence; others know only when its edge was last heard.
             let early = books.sessions.get(id).is_some_and(|session| {
                 if by.as_ref() == Some(&session.edge) {
-                    // A worker that drained and holds nothing leaves without a word more.
+                    // A worker that drained and holds nothing leaves without another message.
                     let left = session.drains && held == 0;
                     return !left && session.longest_silence(now) < session.promised;
                 }

@@ -1,4 +1,4 @@
-//! What the jobs of a workflow did, in the order of the commits, and what was undone of it.
+//! Checks sagas: what the jobs of a workflow did, in commit order, and what of it was undone.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::check::{Violation, ensure};
 /// One life of a job.
 type JobLife = (JobId, u32);
 
-/// Of one workflow.
+/// The record of one workflow.
 #[derive(Default)]
 pub(super) struct Log {
-    /// Work that was done, in the order of the commits.
+    /// Completed work, in commit order.
     done: Vec<JobLife>,
-    /// Jobs that say how they are undone, and whether that goes for half of their work too.
+    /// Jobs with a compensation, and whether it also applies to failures.
     undoable: BTreeMap<JobId, bool>,
     /// The job of each row.
     rows: BTreeMap<u32, JobId>,
-    /// Entries that the saga says it has, by their numbers.
+    /// Entries that the saga has recorded, with their numbers.
     entries: BTreeMap<JobLife, u32>,
-    /// The jobs that undo.
+    /// The compensation jobs.
     undos: BTreeMap<JobLife, Vec<JobId>>,
 }
 
@@ -35,10 +35,10 @@ impl Log {
 }
 
 impl Books {
-    /// A change of a job that is part of a run. What plain jobs did is kept in order.
+    /// Records a change of a job that is part of a run. Completed work of plain jobs is kept in order.
     pub(super) fn log(&mut self, job: &Job) {
         let Some(part) = &job.request.run else { return };
-        // It counts once nothing else can come of the job, and its run hears of it when policy has looked at it.
+        // A late result counts once the job can have no other outcome; its run is told after the scan.
         let late = job.life.late.is_some() && job.life.state.is_terminal() && !job.result_is_held();
         if late {
             self.late.insert(job.request.job_id.clone());
@@ -62,8 +62,8 @@ impl Books {
         }
     }
 
-    /// A step of a saga: its entries are in the order in which the work was done, and an undo begins only when everything that
-    /// the saga knows to have been done later is undone.
+    /// Checks a step of a saga: its entries have the order in which the work was done, and a compensation begins only when
+    /// all later work known to the saga is undone.
     pub(super) fn follow_saga(&mut self, change: &RunChange) {
         let run = &change.head.id;
         let mut log = self.sagas.remove(run).unwrap_or_default();
@@ -76,7 +76,7 @@ impl Books {
         }
         let mut numbered: Vec<(&JobLife, u32)> = log.entries.iter().map(|(life, no)| (life, *no)).collect();
         numbered.sort_by_key(|(_, no)| *no);
-        // Of what was done after its job had ended nobody can say when: its entry may be from then, or from the news of it.
+        // When a late result was produced cannot be told: its entry may be from then, or from the message about it.
         let dated = numbered.iter().filter(|(life, _)| !self.late.contains(&life.0));
         let places: Vec<usize> = dated.filter_map(|(life, _)| log.place(life)).collect();
         let entries = format!("{run}: {numbered:?}, done {:?}, of these late {:?}", log.done, self.late);
@@ -94,7 +94,7 @@ impl Books {
             let own = log.entries.get(&life).copied().unwrap_or(0);
             let later = log.entries.iter().filter(|(_, no)| **no > own).map(|(life, _)| life);
             let left: Vec<&JobLife> = later.filter(|life| !self.is_undone(&log, life)).collect();
-            // One that begins again is a person's, or of what was done late: its turn was before.
+            // A repeated compensation was ordered by a person, or follows a late result: the first one was in order.
             let again = log.undos.contains_key(&life);
             let told = format!("{run}: {id} begins for {life:?} before {left:?}");
             self.require(again || left.is_empty(), "R-8 the last is undone first", || told);
@@ -113,7 +113,7 @@ impl Books {
 }
 
 impl Witness {
-    /// R-8, in the end. Of what was not done only that may be undone which says so.
+    /// R-8, in the end. Work that was not completed may be undone only if its compensation says so.
     pub(crate) fn undone(&self, run: &RunId, undoes: bool) -> Result<(), Violation> {
         let books = self.books.lock();
         let Some(log) = books.sagas.get(run) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What workers really did, as they know it. Whatever else is said of them is made up.
+//! Checks reports against what workers really did, as the simulated workers record it. Any other report is invented.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use lockgate_core::job::{EventKind, Job, JobEvent, Outcome, Reason, Transition};
 use super::jobs::told;
 use super::{Books, Witness};
 
-/// How an attempt ended, in its worker's words.
+/// How an attempt ended, as its worker reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
     Done,
@@ -23,9 +23,9 @@ enum Word {
 pub(super) struct WorkerBooks {
     begun: BTreeSet<(JobId, u32)>,
     said: BTreeSet<(JobId, u32, Word)>,
-    /// Declared lost, whatever became of them.
+    /// Attempts that were declared lost, whatever happened to them later.
     lost: BTreeSet<(JobId, u32)>,
-    /// How many each session lets wait beside those it runs. No row has it.
+    /// How many jobs each session lets wait besides the running ones. No row stores it.
     ahead: BTreeMap<SessionId, usize>,
 }
 
@@ -36,12 +36,12 @@ impl WorkerBooks {
 }
 
 impl Books {
-    /// A change as far as it is about workers. The books know the job as it was before.
+    /// Records a change as far as it concerns workers. The witness's record is of the job before the change.
     pub(super) fn follows_workers(&mut self, transition: &Transition) {
         let job = &transition.job;
         let id = &job.request.job_id;
         let before = self.jobs.get(id).filter(|entry| entry.life == job.life.no);
-        // The last attempt that was dispatched in this life, if nobody holds it.
+        // The last attempt dispatched in this life, if no worker holds it.
         let free = before.filter(|entry| entry.holder.is_none()).map(|entry| entry.dispatched);
         for event in &transition.events {
             let late_of = event.late_of.filter(|_| event.kind != EventKind::DoneLate);
@@ -70,7 +70,7 @@ impl Books {
         }
     }
 
-    /// Work of a run that was done after it had been taken from its worker. Whether it was done is seen from what its worker said.
+    /// A late result of a run's job is recorded only if its worker reported a success.
     fn is_a_note(&mut self, job: &Job) {
         let id = &job.request.job_id;
         let stays = self.jobs.get(id).is_some_and(|entry| {
@@ -83,7 +83,7 @@ impl Books {
     }
 }
 
-/// What a worker must have said for this to be written.
+/// The report that a worker must have made for this event.
 fn word_of(event: &JobEvent) -> Option<Word> {
     match (event.kind, event.reason) {
         (EventKind::Succeeded | EventKind::OutputHeld | EventKind::OutputQuarantined | EventKind::DoneLate, _) => {
@@ -98,7 +98,7 @@ fn word_of(event: &JobEvent) -> Option<Word> {
 }
 
 impl Witness {
-    /// A worker is about to say that it lets so many wait.
+    /// A worker is about to announce that it lets this many jobs wait.
     pub(crate) fn expect_ahead(&self, session: &SessionId, ahead: usize) {
         self.books.lock().workers.lock().ahead.insert(session.clone(), ahead);
     }
@@ -108,12 +108,12 @@ impl Witness {
         self.books.lock().workers.lock().begun.insert((job.clone(), attempt));
     }
 
-    /// Whether an attempt was declared lost, by a change that the Store says it made.
+    /// Whether an attempt was declared lost, by a change that the Store acknowledged.
     pub(crate) fn was_lost(&self, job: &JobId, attempt: u32) -> bool {
         self.books.lock().workers.lock().lost.contains(&(job.clone(), attempt))
     }
 
-    /// An attempt ends, and its worker is about to say how.
+    /// An attempt ends, and its worker is about to report how.
     pub(crate) fn saw_end(&self, job: &JobId, attempt: u32, outcome: &Outcome) {
         let word = match outcome {
             Outcome::Succeeded { .. } => Word::Done,
@@ -121,7 +121,7 @@ impl Witness {
             Outcome::FailedFatal { .. } => Word::Fatal,
             Outcome::Snooze { .. } => Word::Snoozed,
             Outcome::AwaitChildren { .. } => Word::Waits,
-            // Nobody says so of what has begun.
+            // A worker reports these outcomes also for attempts that never started, so they prove nothing.
             Outcome::TimedOut | Outcome::Cancelled { .. } | Outcome::Interrupted | Outcome::Revoked => return,
         };
         self.books.lock().workers.lock().said.insert((job.clone(), attempt, word));

@@ -1,4 +1,4 @@
-//! What a worker was sent ahead of a free slot: it waits in line, is begun in turn, and is given back when it is asked for.
+//! Assignments sent ahead of a free slot: they wait in line, start in turn, and are returned when the server asks for them.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use super::{RunningJob, WorkerLife, places};
 use crate::world::SimWorld;
 
-/// An assignment that has not begun.
+/// An assignment that has not started.
 pub(super) struct Waiting {
     pub(super) assignment: Assignment,
-    /// Whether it came in its turn, soon after it was sent.
+    /// Whether the assignment arrived in order and soon after it was sent.
     pub(super) prompt: bool,
 }
 
@@ -23,13 +23,13 @@ impl Waiting {
     }
 }
 
-/// How many of a thousand that are asked back are kept all the same, as if they had just begun.
+/// How many of a thousand assignments are kept although the server asks for them, as if they had just started.
 const KEPT: u64 = 200;
 
 impl WorkerLife {
-    /// Takes an assignment, unless it has it already. Who drains begins nothing any more.
+    /// Takes an assignment, unless the worker has it already. A draining worker starts nothing.
     pub(super) fn accept(&mut self, world: &Arc<SimWorld>, assignment: Assignment, outbox: &mut FromWorker) {
-        // One that was sent again may come behind those that were sent after it.
+        // An assignment that was sent again may arrive after later ones.
         let prompt = assignment.number > self.highest && places::is_prompt(world, &assignment.job);
         self.highest = self.highest.max(assignment.number);
         let waiting = Waiting { assignment, prompt };
@@ -42,12 +42,12 @@ impl WorkerLife {
             return self.interrupt_line(outbox);
         }
         self.begin_ready(world, outbox);
-        // Whoever waits came last.
+        // The line is not empty, so the new assignment waits.
         world.ledger.lock().ahead += usize::from(!self.line.is_empty());
     }
 
-    /// Begins what waits, as far as there are slots. Who never lets anything wait begins whatever it is sent: a worker that is sent
-    /// too much must show it.
+    /// Starts waiting assignments as far as there are slots. A worker without prefetch starts whatever it is sent, so that
+    /// the test sees when it is sent too much.
     pub(super) fn begin_ready(&mut self, world: &Arc<SimWorld>, outbox: &mut FromWorker) {
         while self.prefetch == 0 || self.busy() < self.profile.slots as usize {
             let Some(Waiting { assignment, prompt }) = self.line.pop_front() else { return };
@@ -55,14 +55,14 @@ impl WorkerLife {
         }
     }
 
-    /// Slots in use. What runs for longer than it may, or in secret, has ended as far as others have to wait for it: no timer of
-    /// its worker stops it here.
+    /// Slots in use. An attempt that exceeds its timeout or is hidden counts as ended, because no timer of this worker stops
+    /// it.
     fn busy(&self) -> usize {
         let now = Instant::now();
         self.running.values().filter(|RunningJob { hidden, over_at, .. }| !hidden && now < *over_at).count()
     }
 
-    /// Gives an attempt back if it has not begun. If it has, or has ended, there is nothing to say.
+    /// Returns an attempt that has not started. One that has started or ended is not answered.
     pub(super) fn give_back(&mut self, world: &SimWorld, token: &AttemptToken, outbox: &mut FromWorker) {
         let place = self.line.iter().position(|waiting| waiting.token() == token);
         if world.faults.chance(KEPT) && world.faults.are_on() {

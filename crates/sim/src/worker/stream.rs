@@ -46,14 +46,14 @@ impl WorkerLife {
                 }
                 end
             }
-            // The Store may have its session all the same.
+            // The Store may have the session nevertheless.
             Err(_) if world.faults.inject(100, Fault::WorkerKilled) => End::Killed,
             Err(_) => End::Cut,
         }
     }
 
-    /// Work goes on and ends while there is nobody to tell. Whoever had to wait notices only with its next try that somebody
-    /// is there again.
+    /// Work continues and ends while no process can be reached. A worker that had to wait notices a new process only with
+    /// its next try.
     async fn find_process(&mut self, world: &Arc<SimWorld>) -> SimProcess {
         let mut found = std::pin::pin!(async {
             let asked = Instant::now();
@@ -124,7 +124,7 @@ impl WorkerLife {
         }
     }
 
-    /// Empties the outbox. Whether the stream is still there.
+    /// Sends the outbox. False if the stream has ended.
     async fn send(
         &mut self,
         world: &Arc<SimWorld>,
