@@ -1,4 +1,4 @@
-//! What a token says, once it is known who has signed it.
+//! The claims of a token whose signature was verified.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Claims {
         serde_json::from_slice(payload).map(Self).map_err(|_| TokenError::Malformed("its claims are no JSON object"))
     }
 
-    /// Whether it was issued by whom we trust, for us.
+    /// Checks that the trusted issuer made the token for this audience.
     pub(crate) fn check_purpose(&self, issuer: &str, audience: &str) -> Result<(), TokenError> {
         if self.get("iss").and_then(Value::as_str) != Some(issuer) {
             return Err(TokenError::NotForUs("issuer"));
@@ -82,7 +82,7 @@ impl Claims {
         words.into_iter().map(|word| word.parse().map_err(|error| unknown_role(word, error))).collect()
     }
 
-    /// A list that became empty somewhere on its way must not turn into "every pool", which is what none at all means.
+    /// An empty list must be refused: it may have lost its entries on the way, and no list at all means every pool.
     fn pools(&self) -> Result<BTreeSet<PoolName>, TokenError> {
         let list = match self.get("pools") {
             None => return Ok(BTreeSet::new()),
@@ -104,7 +104,7 @@ impl Claims {
         }
     }
 
-    /// Seconds since 1970, fractions allowed. What is beyond the range of our clock is its end.
+    /// Seconds since 1970, fractions allowed. Times beyond the clock's range are clamped.
     fn time(&self, claim: &str, wrong: &'static str) -> Result<Option<Timestamp>, TokenError> {
         let Some(value) = self.get(claim) else { return Ok(None) };
         let seconds = value.as_f64().ok_or(TokenError::Malformed(wrong))?;
@@ -113,7 +113,7 @@ impl Claims {
         Ok(Some(Timestamp::from_millis(millis)))
     }
 
-    /// Null is as good as absent.
+    /// Null counts as absent.
     fn get(&self, claim: &str) -> Option<&Value> {
         self.0.get(claim).filter(|value| !value.is_null())
     }
@@ -128,7 +128,7 @@ fn checked<'a>(claim: &str, text: &'a str) -> Result<&'a str, TokenError> {
     Ok(text)
 }
 
-/// Says which, where it can be said in a line of a log.
+/// Names the role if it is safe to write into a log line.
 fn unknown_role(word: &str, error: impl std::fmt::Display) -> TokenError {
     match check_name(word) {
         Ok(()) => nameless(format_args!("role {word} of its roles claim {error}")),

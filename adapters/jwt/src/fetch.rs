@@ -1,4 +1,4 @@
-//! Getting a key set from the issuer's address.
+//! Fetches a key set from the issuer's address.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use lockgate_tls::{FileNames, Tls, TlsPaths, is_here};
 use crate::keyset::{KeySet, KeysError, Origin};
 use crate::settings::SettingsError;
 
-/// For the whole answer. Requests wait for it, so it must be short.
+/// The deadline of the whole answer. Short, because requests wait for it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Far above any real set, far below what would hurt.
+/// Far larger than any real key set, and harmless in memory.
 const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// What operators call the files. No certificate is shown to an issuer: its keys are for everybody.
+/// The flags' names, for errors. No client certificate is used, because an issuer's keys are public.
 const NAMES: FileNames = FileNames { ca: "--jwt-ca", cert: "a client certificate", key: "its key" };
 
 pub(crate) struct JwksAddress {
@@ -48,7 +48,7 @@ impl JwksAddress {
         let uri = url.parse().ok().filter(is_safe).ok_or_else(|| SettingsError::Url(url.to_owned()))?;
         let tls = TlsPaths { ca, ..TlsPaths::default() }.read(NAMES)?;
         let https = HttpsConnectorBuilder::new().with_tls_config(tls.config()).https_or_http().enable_http1().build();
-        // Asked every ten minutes: an idle connection would be closed before.
+        // Used every ten minutes, so an idle connection would be closed in between.
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(https);
         Ok(Self { uri, client, tls })
     }
@@ -67,7 +67,7 @@ impl JwksAddress {
         FetchError::Request(self.tls.explain(error).unwrap_or_else(told))
     }
 
-    /// Redirects are not followed: the address an operator has checked is the one that is believed.
+    /// Redirects are not followed: only the address that the operator configured is trusted.
     async fn exchange(&self) -> Result<KeySet, FetchError> {
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = self.uri.clone();
@@ -80,7 +80,7 @@ impl JwksAddress {
     }
 }
 
-/// Keys that came in the clear could be an attacker's.
+/// Keys fetched without TLS could be an attacker's.
 fn is_safe(uri: &Uri) -> bool {
     let (Some(host), Some(authority)) = (uri.host(), uri.authority()) else { return false };
     let is_private = uri.scheme_str() == Some("https") || uri.scheme_str() == Some("http") && is_here(host);

@@ -1,4 +1,4 @@
-//! Keys in a file, read again when it changes.
+//! Keys in a file, reloaded when it changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::keyset::{KeySet, Origin};
 use crate::settings::SettingsError;
 
-/// A changed file is noticed within this time; looking more often would cost a system call for every token.
+/// A changed file is noticed within this time; checking for each token would cost a system call each.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) struct FileKeys {
@@ -20,12 +20,12 @@ pub(crate) struct FileKeys {
 
 struct KeyFileState {
     keys: Arc<KeySet>,
-    /// Of the version that was read last, good or bad; none when the file was not there.
+    /// The stamp of the version that was read last, valid or not; None if the file was missing.
     stamp: Option<Stamp>,
     looked_at: Option<Timestamp>,
 }
 
-/// Tells one version of a file from another.
+/// Distinguishes the versions of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -39,9 +39,9 @@ impl Stamp {
 }
 
 impl FileKeys {
-    /// Reads the file, so that a mistake is known when the server starts and not when the first token comes.
+    /// Reads the file, so that a mistake shows when the server starts and not with the first token.
     pub(crate) fn open(path: PathBuf) -> Result<Self, SettingsError> {
-        // The stamp is taken first: a change in between is then noticed later, instead of never.
+        // The stamp is taken before the content: a change in between is then noticed later instead of never.
         let stamp = std::fs::metadata(&path).ok().map(|metadata| Stamp::of(&metadata));
         let text = std::fs::read_to_string(&path);
         let keys = Arc::new(parse(&path, text)?);
@@ -55,7 +55,7 @@ impl FileKeys {
         self.state.lock().keys.clone()
     }
 
-    /// A clock that was set back is a reason to look.
+    /// Also checks after the clock was set back.
     fn take_turn(&self, now: Timestamp) -> bool {
         let mut state = self.state.lock();
         let is_recent = |at: Timestamp| at <= now && now.since(at) < LOOK_EVERY;
@@ -66,7 +66,7 @@ impl FileKeys {
         true
     }
 
-    /// A file that is away or no longer makes sense changes nothing: the keys that were good stay so.
+    /// A missing or invalid file changes nothing: the previous keys stay valid.
     async fn look(&self) {
         let stamp = tokio::fs::metadata(&self.path).await.ok().map(|metadata| Stamp::of(&metadata));
         if self.state.lock().stamp == stamp {
@@ -74,7 +74,7 @@ impl FileKeys {
         }
         let text = tokio::fs::read_to_string(&self.path).await;
         if text.is_ok() {
-            // What could not be read is looked at again, though it stays the same.
+            // A file that could not be read keeps its old stamp, so that it is tried again even if it does not change.
             self.state.lock().stamp = stamp;
         }
         match parse(&self.path, text) {

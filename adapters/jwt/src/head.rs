@@ -1,4 +1,4 @@
-//! The outside of a token: its three parts, and what its header asks for.
+//! Splits a token into its three parts and reads its header.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,21 +7,20 @@ use lockgate_ports::TokenError;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// Longest token looked at. Headers of requests are not longer either, and every byte of it costs work before it is known
-/// whether a trusted issuer signed it.
+/// The longest accepted token. Request headers are limited too, and every byte costs work before the signature is verified.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
-/// A token taken apart, nothing of it believed yet.
+/// The parts of a token, none of it verified yet.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     pub(crate) header: Header,
-    /// What is signed.
+    /// The signed text.
     pub(crate) message: &'a str,
     pub(crate) signature: &'a str,
     payload: &'a str,
 }
 
-/// What the token says about its own signature: only good for finding the key.
+/// The header's claims about the signature. Only used to find the key.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) algorithm: Algorithm,
@@ -33,7 +32,7 @@ struct RawHeader {
     alg: String,
     #[serde(default)]
     kid: Option<String>,
-    /// Extensions that must be understood, and none is.
+    /// Critical extensions: none is supported, so a token with any is refused.
     #[serde(default)]
     crit: Option<IgnoredAny>,
 }
@@ -53,7 +52,7 @@ impl<'a> Parts<'a> {
         Ok(Self { header: Header::of(header)?, message, signature, payload })
     }
 
-    /// The claims as they were written.
+    /// The claims as JSON bytes.
     pub(crate) fn payload(&self) -> Result<Vec<u8>, TokenError> {
         URL_SAFE_NO_PAD.decode(self.payload).map_err(|_| TokenError::Malformed("its claims are not in base64url"))
     }

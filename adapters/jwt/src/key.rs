@@ -1,4 +1,4 @@
-//! One key, and the one algorithm it is good for.
+//! One verification key and its single algorithm.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, K
 use jsonwebtoken::{Algorithm, DecodingKey, crypto};
 use jsonwebtoken::{AlgorithmFamily, DecodingKeyKind};
 
-/// Shorter secrets than the digest can be guessed from one token (RFC 7518, 3.2).
+/// A secret shorter than the digest could be guessed from one token (RFC 7518, 3.2).
 const SECRET_BYTES_MIN: usize = 32;
-/// RSA of 2,048 bits (RFC 7518, 3.3) to 8,192, above which a check takes too long.
+/// RSA from 2,048 bits (RFC 7518, 3.3) to 8,192, above which a verification takes too long.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 const EC_POINT_BYTES: usize = 65;
 const ED_POINT_BYTES: usize = 32;
@@ -20,7 +20,7 @@ pub(crate) struct VerifyingKey {
 }
 
 impl VerifyingKey {
-    /// The reason why a key is of no use here is for the operator.
+    /// The error says why the key cannot be used; it is for the operator.
     pub(crate) fn from_jwk(jwk: &Jwk) -> Result<Self, &'static str> {
         let (algorithm, named) = match &jwk.algorithm {
             AlgorithmParameters::OctetKey(_) => (Algorithm::HS256, KeyAlgorithm::HS256),
@@ -46,7 +46,7 @@ impl VerifyingKey {
         Ok(Self { id: common.key_id.as_deref().map(Into::into), algorithm, decoding })
     }
 
-    /// A public key, nameless: it checks tokens that name no key, or an unknown one.
+    /// A public key without a name: it verifies tokens that name no key or an unknown one.
     pub(crate) fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
         let readers = [DecodingKey::from_rsa_pem, DecodingKey::from_ec_pem, DecodingKey::from_ed_pem];
         let decoding =
@@ -55,7 +55,7 @@ impl VerifyingKey {
         Self::from_jwk(&jwk)
     }
 
-    /// Whether this key has signed the message. Constant time where there is a secret.
+    /// Whether this key signed the message. In constant time for secrets.
     pub(crate) fn has_signed(&self, message: &str, signature: &str) -> bool {
         crypto::verify(signature, message.as_bytes(), &self.decoding, self.algorithm).unwrap_or(false)
     }

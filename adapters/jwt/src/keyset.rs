@@ -14,7 +14,7 @@ pub(crate) struct KeySet {
     keys: Vec<VerifyingKey>,
 }
 
-/// Where keys come from, which decides what may be among them.
+/// The source of keys, which decides what kinds are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     File,
@@ -22,22 +22,22 @@ pub(crate) enum Origin {
     Address,
 }
 
-/// What the keys say about a token's header.
+/// The result of searching a key for a token's header.
 pub(crate) enum KeyMatch<'a> {
     Key(&'a VerifyingKey),
-    /// A key of that name is there, but not for that algorithm: likely an attack.
+    /// A key of that name exists for another algorithm: likely an attack.
     Mismatch,
     Unknown,
 }
 
-/// Why a text gives no keys.
+/// Why a text contains no usable keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeysError {
     NotKeys,
     PrivateKey,
     Certificate,
     SeveralPem,
-    /// What is wrong with each.
+    /// What is wrong with each key.
     NoneUsable(Vec<String>),
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for KeysError {
 
 impl std::error::Error for KeysError {}
 
-/// Members are read one by one: an issuer may publish kinds of keys that are unknown here.
+/// Keys are decoded one by one, because an issuer may publish kinds that are unknown here.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum JwksDocument {
@@ -101,8 +101,8 @@ impl KeySet {
         Ok(Self { keys: vec![key] })
     }
 
-    /// A key goes by its name and its algorithm. A token that names none, or one that no key has, is checked with the only
-    /// nameless (or only) key of its algorithm; among several there is no telling, and trying them all would be work for free.
+    /// A key is found by name and algorithm. A token without a key name, or with an unknown one, is verified with the only
+    /// nameless (or only) key of its algorithm. With several it is refused: trying them all would let any client cause work.
     pub(crate) fn find(&self, header: &Header) -> KeyMatch<'_> {
         let Some(id) = header.key_id.as_deref() else { return only(self.of(header.algorithm)) };
         let mut namesakes = self.keys.iter().filter(|key| key.id.as_deref() == Some(id)).peekable();

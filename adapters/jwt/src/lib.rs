@@ -1,8 +1,7 @@
 //! Bearer tokens of an outside issuer: JSON Web Tokens, checked with keys from a file or from the issuer's key address.
 //!
-//! What is believed is decided by the key, never by the token: every key has exactly one algorithm, a token is checked with
-//! that one, and a header that says something else is a reason to stop. HS256, RS256, ES256 and EdDSA are known, and nothing
-//! else is.
+//! The key decides what is accepted, never the token: every key has exactly one algorithm, a token is verified with that
+//! one, and a header with another algorithm is refused. The algorithms are HS256, RS256, ES256 and EdDSA.
 //!
 //! # The claims
 //! | claim | meaning |

@@ -1,4 +1,4 @@
-//! Keys at the issuer's address: fetched when first needed, kept, fetched again, and outlived.
+//! Keys at the issuer's address: fetched when first needed, cached, and refreshed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::fetch::JwksAddress;
 use crate::keyset::KeySet;
 use crate::settings::SettingsError;
 
-/// A key that the issuer withdraws is believed for no longer than this.
+/// A key that the issuer withdraws is accepted for no longer than this.
 const FRESH_FOR: Duration = Duration::from_secs(10 * 60);
-/// Unless the issuer is away: then its last keys are good for this long.
+/// While the issuer is unreachable, its last keys are accepted for this long.
 const GOOD_FOR: Duration = Duration::from_secs(24 * 3600);
-/// Between fetches for unknown keys: any client can send tokens that name one.
+/// The pause between fetches for unknown keys, because any client can send tokens with unknown key names.
 const UNKNOWN_EVERY: Duration = Duration::from_secs(30);
-/// Between tries while the issuer is away.
+/// The pause between tries while the issuer is unreachable.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 const _: () = assert!(AGAIN_AFTER.as_secs() <= UNKNOWN_EVERY.as_secs() && FRESH_FOR.as_secs() < GOOD_FOR.as_secs());
 
@@ -37,14 +37,14 @@ struct FetchState {
     keys: Option<Arc<KeySet>>,
     fetched_at: Timestamp,
     tried_at: Option<Timestamp>,
-    /// The last try was in vain.
+    /// Whether the last try failed.
     failed: bool,
-    /// Closes when the fetch under way is over.
+    /// Closes when the fetch in progress ends.
     fetching: Option<watch::Receiver<()>>,
 }
 
 impl FetchState {
-    /// A clock that was set back makes everything old.
+    /// After the clock was set back the keys count as old.
     fn is_fresh(&self, now: Timestamp) -> bool {
         self.keys.is_some() && self.fetched_at <= now && now.since(self.fetched_at) < FRESH_FOR
     }
@@ -71,7 +71,7 @@ impl RemoteKeys {
                 None
             } else {
                 let fetch = self.shared.fetch(&mut state, now, AGAIN_AFTER);
-                // While the issuer is known to be away, a call that can do without it does not wait.
+                // While the issuer is known to be unreachable, a call that has usable keys does not wait.
                 fetch.filter(|_| !state.failed || state.good_keys(now).is_none())
             }
         };
@@ -79,7 +79,7 @@ impl RemoteKeys {
         self.shared.state.lock().good_keys(now).ok_or_else(unavailable)
     }
 
-    /// After a token has named a key that is not among the current ones: it may be a new one.
+    /// Called for a token whose key is unknown: it may be a new one.
     pub(crate) async fn renewed(&self, now: Timestamp) -> Result<Arc<KeySet>, TokenError> {
         let fetch = {
             let mut state = self.shared.state.lock();
@@ -87,15 +87,15 @@ impl RemoteKeys {
         };
         over(fetch).await;
         let state = self.shared.state.lock();
-        // Whether the key is a new one cannot be known while the issuer is away.
+        // While the issuer is unreachable it is unknown whether the key is a new one.
         state.good_keys(now).filter(|_| !state.failed).ok_or_else(unavailable)
     }
 }
 
 impl RemoteKeySource {
-    /// The fetch under way, or a new one unless the last was too short a time ago.
+    /// The fetch in progress, or a new one unless the last was too recent.
     fn fetch(self: &Arc<Self>, state: &mut FetchState, now: Timestamp, pause: Duration) -> Option<watch::Receiver<()>> {
-        // One that was dropped with its runtime is closed, and no longer under way.
+        // A fetch that was dropped with its runtime is closed and no longer in progress.
         if let Some(fetching) = state.fetching.clone().filter(|fetching| fetching.has_changed().is_ok()) {
             return Some(fetching);
         }
@@ -105,7 +105,7 @@ impl RemoteKeySource {
         let (done, fetching) = watch::channel(());
         state.tried_at = Some(now);
         state.fetching = Some(fetching.clone());
-        // In a task of its own: the request that was first may be cancelled, and the others wait for the same answer.
+        // A task of its own: the request that started the fetch may be cancelled while others wait for it.
         tokio::spawn(self.clone().refresh(now, done));
         Some(fetching)
     }
@@ -131,12 +131,12 @@ impl RemoteKeySource {
 
 async fn over(fetch: Option<watch::Receiver<()>>) {
     if let Some(mut fetch) = fetch {
-        // Nothing is ever sent: it ends when the sender does.
+        // Nothing is ever sent; the wait ends when the sender is dropped.
         let _closed = fetch.changed().await;
     }
 }
 
-/// Callers are strangers still: where the keys are is none of their business.
+/// The caller is not authenticated yet, so the error does not reveal the address of the keys.
 fn unavailable() -> TokenError {
     TokenError::Unavailable("the issuer does not give them; the log of the server says why".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What an operator says about the issuer.
+//! The operator's settings about the issuer.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,37 +9,37 @@ use crate::keyset::KeysError;
 
 const LEEWAY_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Whose tokens are believed.
+/// The issuer whose tokens are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JwtSettings {
-    /// What `iss` must be.
+    /// The required `iss`.
     pub issuer: String,
-    /// What `aud` must have in it.
+    /// The required member of `aud`.
     pub audience: String,
-    /// How far the issuer's clock and ours may be apart.
+    /// How far the issuer's clock and this one may differ.
     pub leeway: Duration,
     pub keys: KeySource,
-    /// Authorities, PEM, that are believed instead of the public ones where the keys have an `https` address.
+    /// PEM authorities trusted instead of the public ones for an `https` key address.
     pub ca: Option<PathBuf>,
 }
 
-/// Where the issuer's keys are.
+/// The source of the issuer's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// A JWK set, one JWK or one PEM public key. Read again when it changes. Secrets, for HS256, can stand here only.
+    /// A JWK set, one JWK or one PEM public key. Reloaded when it changes. The only source allowed for secrets (HS256).
     File(PathBuf),
     /// The address of a JWK set: `https`, or `http` on this machine.
     Url(String),
 }
 
 impl JwtSettings {
-    /// With a leeway of 30 s, and the public authorities.
+    /// With a leeway of 30 s and the public authorities.
     pub fn new(issuer: impl Into<String>, audience: impl Into<String>, keys: KeySource) -> Self {
         Self { issuer: issuer.into(), audience: audience.into(), leeway: LEEWAY_DEFAULT, keys, ca: None }
     }
 }
 
-/// Why tokens cannot be checked with these settings.
+/// Why tokens cannot be verified with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("the {0} of tokens must be said: otherwise everybody's tokens would be good here")]

@@ -1,4 +1,4 @@
-//! From a token to an identity.
+//! Turns a token into an identity.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::keyset::{KeyMatch, KeySet};
 use crate::remote::RemoteKeys;
 use crate::settings::{JwtSettings, KeySource, SettingsError};
 
-/// Believes the tokens of one issuer.
+/// Accepts the tokens of one issuer.
 pub struct JwtTokens {
     settings: JwtSettings,
     keys: TokenKeys,
@@ -27,8 +27,8 @@ enum TokenKeys {
 }
 
 impl JwtTokens {
-    /// A file is read now. An address is asked when the first token comes, so that an issuer that is away does not keep a
-    /// server from starting.
+    /// A file is read now. An address is fetched with the first token, so that an unreachable issuer does not prevent a
+    /// start.
     pub fn new(settings: JwtSettings) -> Result<Self, SettingsError> {
         for (name, text) in [("issuer", &settings.issuer), ("audience", &settings.audience)] {
             if text.trim().is_empty() {

@@ -1,7 +1,7 @@
-//! The policy of the kernel elsewhere, as far as it is known here.
+//! The remote kernel's policy, as far as it is known here.
 //!
-//! Verdicts on jobs are always asked for. The output rules are gone by here: what they say about metadata and texts is
-//! needed at once, on the way of every report.
+//! Verdicts on jobs are always requested from the kernel. The output rules are evaluated here, because every report needs
+//! their verdict on metadata and texts at once.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use lockgate_core::policy::{InputPolicy, OutputRules, Policy};
 use lockgate_core::verdict::BUILTIN_ALLOW;
 use lockgate_ports::Elsewhere;
 
-/// No verdict carries this name, so nothing is dispatched until the active policy is known.
+/// No verdict has this snapshot, so nothing is dispatched until the active policy is known.
 const UNKNOWN: &str = "remote:unknown";
 
 pub(crate) struct ActivePolicies {
@@ -25,18 +25,18 @@ impl Default for ActivePolicies {
     }
 }
 
-/// The text is of another policy than the one it was sent for.
+/// The text belongs to another policy than the one that it was sent for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Mixed;
 
 impl ActivePolicies {
-    /// The snapshot whose rules are known.
+    /// The snapshot whose rules are known; empty if none are.
     pub(crate) fn known(&self) -> &str {
         if matches!(self.rules, OutputRules::Of(_)) { &self.policy.id } else { "" }
     }
 }
 
-/// The output rules of a text. Errors are those of a text that cannot be read here: its rules stay unknown.
+/// The output rules of a text. The errors say why a text cannot be loaded here; its rules then stay unknown.
 pub(crate) fn rules(policy: &Elsewhere) -> Result<(OutputRules, Vec<String>), Mixed> {
     if &*policy.id == BUILTIN_ALLOW {
         return Ok((OutputRules::None, Vec::new()));

@@ -1,4 +1,4 @@
-//! Where the kernel is, and how the way there is protected.
+//! The address of the kernel and the protection of the connection.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use tonic::{Request, Status};
 const NAMES: FileNames =
     FileNames { ca: "SAFETY_KERNEL_TLS_CA", cert: "SAFETY_KERNEL_TLS_CERT", key: "SAFETY_KERNEL_TLS_KEY" };
 
-/// How to speak with the kernel.
+/// How to connect to the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelTls {
-    /// Only over TLS, believing an authority of one's own or else the public ones, and showing a certificate if there is one.
+    /// Only over TLS, trusting the given authority or else the public ones, with a client certificate if there is one.
     Required(TlsPaths),
-    /// In the clear, as configured explicitly.
+    /// Unencrypted, as configured explicitly.
     Insecure,
 }
 
@@ -24,11 +24,11 @@ pub enum ChannelTls {
 pub struct KernelAddress {
     pub uri: String,
     pub tls: ChannelTls,
-    /// Shown with every call, if the kernel asks for one.
+    /// Sent with every call, if the kernel requires one.
     pub key: Option<Secret>,
 }
 
-/// A key that is not printed by accident.
+/// A key whose `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -38,7 +38,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Shows the key with every call.
+/// Adds the key to every call.
 #[derive(Clone)]
 pub(crate) struct Bearer(Option<MetadataValue<Ascii>>);
 
@@ -89,7 +89,7 @@ impl KernelAddress {
         }
         let scheme = if self.tls == ChannelTls::Insecure { "http" } else { "https" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{bare}")).map_err(|_| wrong())?;
-        // A scheme has a port of its own. A word without either would be looked for in vain until the breaker opens.
+        // A scheme implies a port. A word without scheme and port would be looked up in vain until the breaker opens.
         let has_port = endpoint.uri().port().is_some() || self.uri.contains("://");
         if !has_port || endpoint.uri().host().is_none_or(str::is_empty) {
             return Err(wrong());

@@ -1,7 +1,7 @@
-//! The breaker of this process, and the one that all replicas share.
+//! The circuit breaker of this process, and the one that all replicas share.
 //!
-//! The shared one decides while it answers. The own one hears of every call made here all the same, so that it knows what
-//! this process saw when it has to decide alone.
+//! The shared breaker decides while it answers. The local one records every call of this process too, so that it has a
+//! history when it must decide alone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use lockgate_ports::{
 };
 use parking_lot::Mutex;
 
-/// Moves kept until they are read; older ones are forgotten.
+/// Changes of state kept until they are read; older ones are dropped.
 const MOVES_MAX: usize = 64;
 
-/// What a breaker is called here, and among the replicas.
+/// The breaker's name in this process, and among the replicas.
 #[derive(Clone, Copy)]
 pub(crate) struct BreakerName {
     pub(crate) here: &'static str,
@@ -35,12 +35,12 @@ struct BreakerPair {
     own: Breaker,
     shared: SharedBreakerView,
     last_error: Option<Arc<str>>,
-    /// The state that was last told of.
+    /// The state that was last reported.
     told: BreakerState,
     moves: VecDeque<BreakerMove>,
 }
 
-/// The shared breaker when it was last heard of.
+/// The shared breaker when it last answered.
 struct SharedBreakerView {
     away: bool,
     state: BreakerState,
@@ -48,7 +48,7 @@ struct SharedBreakerView {
     open_until: Option<Timestamp>,
 }
 
-/// A call that may be made.
+/// Permission to make one call.
 pub(crate) struct CallPermit {
     own: Option<Ticket>,
     shared: Option<Ticket>,
@@ -72,7 +72,7 @@ impl KernelBreakers {
         Self { name, settings, clock, counters, known: Mutex::new(known) }
     }
 
-    /// Whether a call would be let through now, as far as is known here.
+    /// Whether a call would be allowed now, as far as this process knows.
     pub(crate) fn lets_through(&self) -> bool {
         let (now, known) = (self.clock.now(), self.known.lock());
         let open_until = match self.sharing(&known) {
@@ -82,7 +82,7 @@ impl KernelBreakers {
         open_until.is_none_or(|until| until <= now)
     }
 
-    /// Asks to make a call. None: it must not be made.
+    /// Asks for permission to make a call. None: the call must not be made.
     pub(crate) async fn ask(&self) -> Option<CallPermit> {
         if let Some(counters) = &self.counters {
             let answer = counters.ask(self.name.shared, &self.settings).await;
@@ -97,7 +97,7 @@ impl KernelBreakers {
         self.ask_own().map(|own| CallPermit { own: Some(own), shared: None })
     }
 
-    /// What became of a call.
+    /// Reports the outcome of a call.
     pub(crate) async fn tell(&self, admitted: CallPermit, result: Result<(), Arc<str>>) {
         let outcome = if result.is_ok() { CallOutcome::Succeeded } else { CallOutcome::Failed };
         self.tell_own(admitted.own, result);
@@ -106,7 +106,7 @@ impl KernelBreakers {
         }
     }
 
-    /// Looks at the shared breaker, for views that would otherwise be as old as the latest call.
+    /// Reads the shared breaker, for views that would otherwise be as old as the latest call.
     pub(crate) async fn refresh(&self) {
         if let Some(counters) = &self.counters {
             self.heard(counters.look(self.name.shared, &self.settings).await);
@@ -123,7 +123,7 @@ impl KernelBreakers {
         BreakerView { name: self.name.here, state, failures, open_until, last_error: known.last_error.clone(), sharing }
     }
 
-    /// What it did since this was last asked.
+    /// The changes of state since the last call of this function.
     pub(crate) fn moves(&self) -> Vec<BreakerMove> {
         let (now, mut known) = (self.clock.now(), self.known.lock());
         self.note(&mut known, now);
@@ -147,7 +147,7 @@ impl KernelBreakers {
 
     fn ask_own(&self) -> Option<Ticket> {
         let (now, mut known) = (self.clock.now(), self.known.lock());
-        // An open breaker whose time is over is half-open before it lets a call through.
+        // Ask first: an open breaker whose time is over becomes half-open before it allows a call.
         self.note(&mut known, now);
         known.own.ask(now).ok()
     }
@@ -184,8 +184,8 @@ impl KernelBreakers {
         self.note(&mut known, now);
     }
 
-    /// Tells of a change of state. Time alone turns an open breaker into a half-open one, so this is asked before anything
-    /// happens to it as well as after.
+    /// Records a change of state. Time alone turns an open breaker into a half-open one, so this is called before each
+    /// operation as well as after it.
     fn note(&self, known: &mut BreakerPair, now: Timestamp) {
         let to = self.state(known, now);
         let from = std::mem::replace(&mut known.told, to);
@@ -208,7 +208,7 @@ impl SharedBreakerView {
         Self { away: false, state: standing.state, failures: standing.failures, open_until }
     }
 
-    /// An open breaker whose time is over is half-open, heard of or not.
+    /// An open breaker whose time is over counts as half-open, whether it answered or not.
     fn state_at(&self, now: Timestamp) -> BreakerState {
         match self.open_until {
             Some(until) if until <= now => BreakerState::HalfOpen,

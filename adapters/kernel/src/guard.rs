@@ -1,4 +1,4 @@
-//! A call behind circuit breakers and a deadline.
+//! Calls behind circuit breakers and a deadline.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use tonic::{Code, Response, Status};
 
 use crate::breakers::{BreakerName, KernelBreakers};
 
-/// Bytes of what the kernel said about an error that are kept.
+/// Bytes kept of the kernel's error message.
 const ERROR_BYTES_MAX: usize = 500;
 
 /// Why a call has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum CallFailure {
-    /// The kernel is there and cannot take this one question; asking again would change nothing.
+    /// The kernel answers and refuses this request; a retry would not help.
     #[error("the safety kernel refused the question: {0}")]
     Refused(Arc<str>),
-    /// It was asked, and did not answer or failed.
+    /// The kernel did not answer, or failed.
     #[error("safety kernel {0}")]
     Failed(Arc<str>),
-    /// It was not asked: too many calls failed before.
+    /// The kernel was not asked, because too many calls failed before.
     #[error("safety kernel circuit open")]
     CircuitOpen,
-    /// It answered something else than was asked.
+    /// The number of verdicts differs from the number of requests.
     #[error("the safety kernel gave {given} verdicts for {asked} questions")]
     Miscounted { asked: usize, given: usize },
 }
@@ -45,7 +45,7 @@ impl GuardedCall {
         Self { name: name.here, breakers: KernelBreakers::new(name, clock, settings, counters) }
     }
 
-    /// Whether a call would be let through now.
+    /// Whether a call would be allowed now.
     pub(crate) fn lets_through(&self) -> bool {
         self.breakers.lets_through()
     }
@@ -63,7 +63,7 @@ impl GuardedCall {
         };
         let (answer, result) = match tokio::time::timeout(within, call).await {
             Ok(Ok(answer)) => (Ok(answer.into_inner()), Ok(())),
-            // No reason to stop asking it others.
+            // A refused request does not count as a failure, because the kernel can answer others.
             Ok(Err(status)) if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange) => {
                 tracing::warn!(breaker = self.name, %status, "the safety kernel refused a question");
                 (Err(CallFailure::Refused(status.message().into())), Ok(()))

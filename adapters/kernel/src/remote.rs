@@ -1,4 +1,4 @@
-//! Verdicts asked of another process.
+//! Requests verdicts from a kernel in another process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,18 +31,18 @@ use crate::guard::{CallFailure, GuardedCall};
 
 const INPUT: BreakerName = BreakerName { here: INPUT_BREAKER, shared: "safety" };
 const OUTPUT: BreakerName = BreakerName { here: OUTPUT_BREAKER, shared: "safety:output" };
-/// Requests and payload bytes of one call.
+/// The most requests and payload bytes of one call.
 const PAGE_MAX: usize = 500;
 const PAGE_BYTES_MAX: usize = 8 << 20;
-/// Largest answer taken.
+/// The largest accepted answer.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Clone, Debug)]
 pub struct CallOptions {
     pub breaker: BreakerSettings,
-    /// For verdicts.
+    /// The deadline of verdicts.
     pub answer_within: Duration,
-    /// For the content of results.
+    /// The deadline of content scans.
     pub scan_within: Duration,
 }
 
@@ -51,13 +51,13 @@ impl Default for CallOptions {
         Self {
             breaker: BreakerSettings::default(),
             answer_within: Duration::from_secs(2),
-            // Longer than the kernel itself takes before it decides what becomes of a content that is never done.
+            // Longer than the kernel itself takes before it decides about a scan that does not finish.
             scan_within: Duration::from_secs(35),
         }
     }
 }
 
-/// A channel on which every call shows the key.
+/// A channel that adds the key to every call.
 type KeyedChannel = InterceptedService<Channel, Bearer>;
 
 pub struct RemoteKernel {
@@ -72,8 +72,8 @@ pub struct RemoteKernel {
 }
 
 impl RemoteKernel {
-    /// Connects when it is first asked; a kernel that is away is a matter for the breaker, not for the start. With
-    /// `counters` the breakers are shared by all replicas.
+    /// Connects with the first call: an unreachable kernel is handled by the breaker and does not fail the start. With
+    /// `counters` all replicas share the breakers.
     pub fn new(
         address: &KernelAddress,
         clock: Arc<dyn Clock>,
@@ -99,7 +99,7 @@ impl RemoteKernel {
         let mut kernel = self.kernel.clone();
         let asked = kernel.check_batch(v1::CheckBatchRequest { subjects });
         let answer = self.input.call(self.options.answer_within, asked).await;
-        // An answer that is not one per question answers none of them.
+        // With a wrong number of verdicts none can be matched to its request.
         let verdicts = answer?.verdicts;
         if verdicts.len() != requests.len() {
             return Err(CallFailure::Miscounted { asked: requests.len(), given: verdicts.len() });
@@ -107,7 +107,7 @@ impl RemoteKernel {
         let in_force = self.snapshot();
         let judgement = |wire| {
             let verdict = verdict_from_wire(wire);
-            // Judged before or after a change of policy: asked again once the Store knows which one is in force.
+            // Judged before or after a change of policy: requested again once the Store knows which policy is in force.
             if verdict.snapshot == in_force {
                 return Judgement::Decided(Arc::new(verdict));
             }
@@ -123,7 +123,8 @@ impl RemoteKernel {
         self.in_force.read().rules.clone()
     }
 
-    /// What the kernel says it goes by. None: the policy changed while it spoke; the next answer is whole again.
+    /// Takes the kernel's report of its policy. None: the policy changed while the kernel reported; the next answer is
+    /// consistent again.
     fn take(&self, answer: v1::ListSnapshotsResponse) -> Option<Elsewhere> {
         let mode = if answer.fail_open { FailMode::Open } else { FailMode::Closed };
         let input = InputPolicy { mode, until: answer.fail_open_until_ms.map(Timestamp::from_millis) };
@@ -151,7 +152,8 @@ impl Kernel for RemoteKernel {
         while let Some(page) = pages.pop_front() {
             match self.judge_page(page).await {
                 Ok(judged) => judgements.extend(judged),
-                // Too much for one message, or one that the kernel cannot take: the others must not wait for ever because of it.
+                // The message is too large, or contains a request that the kernel cannot take: halve it, so that the other
+                // requests are answered.
                 Err(CallFailure::Refused(_)) if page.len() > 1 => {
                     let (first, second) = page.split_at(page.len() / 2);
                     pages.push_front(second);
@@ -169,7 +171,7 @@ impl Kernel for RemoteKernel {
         self.input.call(self.options.answer_within, asked).await.ok().and_then(explanation_from_wire)
     }
 
-    /// Windows are counted where the kernel is: here every window looks empty.
+    /// Velocity windows are counted in the kernel, so here every window is empty.
     fn simulate(&self, policy: &Policy, request: &JobRequest) -> Arc<Verdict> {
         policy.evaluate(&Subject::new(request, self.clock.now()), &NoVelocity)
     }
@@ -178,7 +180,7 @@ impl Kernel for RemoteKernel {
         self.in_force.read().policy.id.clone()
     }
 
-    /// As the kernel said when it last answered.
+    /// As the kernel last reported.
     fn input_policy(&self) -> InputPolicy {
         self.in_force.read().input
     }
@@ -202,7 +204,7 @@ impl Kernel for RemoteKernel {
     }
 
     async fn decided_elsewhere(&self) -> Option<Elsewhere> {
-        // Asked every now and then, unlike the check of results: so what people see of its breaker is never old.
+        // Refreshed from time to time even without scans, so that the breaker shown to people is never old.
         self.output.refresh().await;
         let known = self.in_force.read().known().to_owned();
         let mut kernel = self.kernel.clone();
@@ -255,7 +257,7 @@ impl Kernel for RemoteKernel {
     }
 }
 
-/// Requests of one call, within what the kernel takes in one message.
+/// Splits requests into calls that fit the kernel's message limit.
 fn pages(mut requests: &[Arc<JobRequest>]) -> Vec<&[Arc<JobRequest>]> {
     let mut pages = Vec::new();
     while !requests.is_empty() {
@@ -272,7 +274,7 @@ fn pages(mut requests: &[Arc<JobRequest>]) -> Vec<&[Arc<JobRequest>]> {
     pages
 }
 
-/// About what it takes in a message: what clients send without a bound of a few bytes.
+/// The approximate size of a request in a message: the fields whose size clients choose.
 fn weight(request: &JobRequest) -> usize {
     let pairs = request.labels.iter().chain(&request.env);
     request.payload.as_str().len() + pairs.map(|(name, value)| name.len() + value.len()).sum::<usize>()

@@ -11,25 +11,25 @@ use tokio::sync::{Notify, broadcast};
 use lockgate_ports::bus::{Bell, Bus, Ear, Overheard};
 use lockgate_ports::registry::{Sighting, Sightings};
 
-/// A ring without listeners costs one look-up.
+/// A doorbell bus between the simulated or real parts of one process. A ring without listeners costs one lookup.
 #[derive(Debug)]
 pub struct MemoryBus {
     ears: Arc<Mutex<Doorbells>>,
-    /// What others say.
+    /// Receives what the other members send.
     heard: BusMessage,
-    /// Everybody on this bus.
+    /// Every member of this bus.
     members: Arc<Mutex<Vec<BusMessage>>>,
     away: Mutex<Option<String>>,
 }
 
-/// What reaches one process from all others.
+/// The channels on which one member receives from all others.
 #[derive(Clone, Debug)]
 struct BusMessage {
     jobs: broadcast::Sender<Arc<[JobId]>>,
     seen: broadcast::Sender<Arc<[Sighting]>>,
 }
 
-/// Batches kept for one that overhears.
+/// Batches kept for a listener that reads slowly.
 const BATCHES: usize = 1_024;
 
 impl Default for MemoryBus {
@@ -39,7 +39,7 @@ impl Default for MemoryBus {
 }
 
 impl MemoryBus {
-    /// This bus as another process would have it.
+    /// Another member of this bus, as another process would have it.
     pub fn another(&self) -> Self {
         Self::join(self.ears.clone(), self.members.clone())
     }
@@ -50,7 +50,7 @@ impl MemoryBus {
         Self { ears, heard, members, away: Mutex::default() }
     }
 
-    /// What this process says of its bus. Rings go on.
+    /// Makes `away` report the bus as unreachable. Rings still arrive.
     pub fn set_away(&self, why: Option<&str>) {
         *self.away.lock() = why.map(str::to_owned);
     }
@@ -63,7 +63,7 @@ impl MemoryBus {
         let job = |bell: &Bell| if let Bell::Job(id) = bell { Some(id.clone()) } else { None };
         let jobs: Arc<[JobId]> = bells.iter().filter_map(job).collect();
         for other in std::iter::once(first).chain(others) {
-            // There is no listener any more, so nothing is missed.
+            // The send fails without a listener, and then no ring is missed.
             let _ = other.send(jobs.clone());
         }
     }
@@ -71,7 +71,7 @@ impl MemoryBus {
 
 #[derive(Debug, Default)]
 struct Doorbells {
-    /// Looked up, never iterated. The ears of one bell hear it in the order they came.
+    /// Looked up and never iterated. The ears of one bell are rung in the order they came.
     by_bell: HashMap<Bell, Vec<(u64, Arc<Notify>)>>,
     next: u64,
 }
@@ -106,7 +106,7 @@ impl Bus for MemoryBus {
     async fn post(&self, seen: Vec<Sighting>) {
         let seen: Arc<[Sighting]> = seen.into();
         for other in self.members.lock().iter().filter(|other| !other.seen.same_channel(&self.heard.seen)) {
-            // There is no listener, so nothing is missed.
+            // The send fails without a listener, and then no post is missed.
             let _ = other.seen.send(seen.clone());
         }
     }
@@ -120,7 +120,7 @@ impl Bus for MemoryBus {
     }
 }
 
-/// Takes its ear off the bell when dropped.
+/// Removes its ear from the bell when dropped.
 struct Listeners {
     ears: Arc<Mutex<Doorbells>>,
     bell: Bell,

@@ -1,4 +1,4 @@
-//! A sink that remembers what it was given.
+//! An outlet that records what it delivered, for tests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use lockgate_ports::outlet::{Delivered, Outlet};
 use lockgate_ports::store::OutboxRow;
 
-/// Serves sinks whose name begins with `nats:`; can be away.
+/// Serves sinks whose name begins with `nats:`. Tests can make it unreachable.
 #[derive(Default)]
 pub struct MemoryOutlet {
     taken: Mutex<Vec<OutboxRow>>,
@@ -17,12 +17,12 @@ pub struct MemoryOutlet {
 }
 
 impl MemoryOutlet {
-    /// Everything that was delivered, in order.
+    /// Every delivered row, in order.
     pub fn taken(&self) -> Vec<OutboxRow> {
         self.taken.lock().clone()
     }
 
-    /// Whether it takes nothing although it is there.
+    /// Makes it refuse rows although it is reachable.
     pub fn set_refusing(&self, refusing: bool) {
         self.refusing.store(refusing, Ordering::Relaxed);
     }

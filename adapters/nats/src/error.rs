@@ -1,4 +1,4 @@
-//! What can be wrong before there is a connection. A server that is away is no error: it is waited for.
+//! Errors before a connection exists. An unreachable server is no error: the client keeps trying.
 
 use lockgate_core::ids::NameError;
 

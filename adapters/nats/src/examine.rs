@@ -1,4 +1,4 @@
-//! Looks a server over: what its settings mean for the promises.
+//! Examines a server: what its settings mean for Lockgate's guarantees.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::options::Options;
 
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Every check there is, in a fixed order.
+/// Every check, in a fixed order.
 pub async fn examine(options: &Options) -> Result<Vec<Check>, ConnectError> {
     let connecting = dial(ConnectOptions::new().connection_timeout(PATIENCE), options);
     let connected = tokio::time::timeout(PATIENCE * 2, connecting).await;
@@ -26,7 +26,7 @@ fn version(info: &ServerInfo) -> Check {
     Check::new("version", format!("NATS {}", info.version), grade, "tested: 2.9 and 2.15")
 }
 
-/// A server does not tell when it syncs, and need not.
+/// A server does not report when it syncs, and Lockgate does not depend on it.
 fn durability() -> Check {
     let meaning =
         "NATS confirms before it syncs unless sync_interval is always; nothing is promised on its word, only on SQL's";

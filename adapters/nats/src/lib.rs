@@ -1,8 +1,8 @@
 //! Doorbells and messages on NATS.
 //!
-//! [`NatsBus`] rings doorbells over plain subjects: nothing is stored, a lost ring costs waiting and nothing else.
-//! [`IngressSubjects`] takes submits and results from `sys.job.submit` and `sys.job.result`, stored by JetStream and answered after
-//! the commit. [`WorkerSubjects`] speaks with workers that have no stream. [`Relay`] publishes outbox rows.
+//! [`NatsBus`] rings doorbells over plain subjects: nothing is stored, and a lost ring only costs waiting.
+//! [`IngressSubjects`] takes submits and results from `sys.job.submit` and `sys.job.result`, stored by JetStream and
+//! answered after the commit. [`WorkerSubjects`] connects workers without a stream. [`Relay`] publishes outbox rows.
 
 mod bus;
 mod error;

@@ -1,4 +1,4 @@
-//! One connection that comes back for ever, and knows when it was away.
+//! A connection that is renewed for ever, and reports outages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,36 +14,36 @@ use crate::options::{Login, Options, login};
 use crate::pace::spread;
 use crate::subscription::{Lapsed, Subscription};
 
-/// Silence on an idle connection after which the server is asked whether it lives. Two questions stay unanswered before the
-/// connection counts as lost, so a server that hangs is noticed within three times this.
+/// After this silence on an idle connection the client pings the server. Two unanswered pings mean that the connection is
+/// lost, so a hanging server is noticed within three times this.
 const PING_EVERY: Duration = Duration::from_secs(2);
-/// For the TCP connection and the server's greeting. A process that hangs accepts connections and never greets.
+/// The deadline of the TCP connection and the server's greeting. A hanging process accepts connections and never greets.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// For one question to a server that is connected.
+/// The deadline of one question to a connected server.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
-/// What recovery costs at most once the server is back, besides `CONNECT_WITHIN`.
+/// The longest delay between tries, which bounds the recovery time, together with `CONNECT_WITHIN`.
 const RETRY_MAX: Duration = Duration::from_secs(3);
 
 /// Whether messages get through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionHealth {
     Connected,
-    /// In the words of the latest failure. The connection is tried again all the time.
+    /// With the latest failure. The client keeps trying to connect.
     Away(String),
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 pub(crate) struct Purpose {
     /// Shown in the server's list of connections.
     pub(crate) name: String,
-    /// A subject of ours without a subscriber.
+    /// A subject of this installation without a subscriber.
     pub(crate) unserved: String,
-    /// Whether our own messages come back to us.
+    /// Whether this process receives its own messages.
     pub(crate) echo: bool,
-    /// Messages that wait to be written.
+    /// The most messages that wait to be written.
     pub(crate) outgoing: usize,
-    /// Messages of one subscription that wait to be read.
+    /// The most messages of one subscription that wait to be read.
     pub(crate) incoming: usize,
 }
 
@@ -73,8 +73,8 @@ impl ServerLink {
         Ok(Self { line, health, lapsed: Lapsed::default(), _watching: watching })
     }
 
-    /// Waits until the subscriptions made so far are in force, for a moment: without NATS everything goes on, only
-    /// slower, so startup must not wait for it.
+    /// Waits briefly until the subscriptions made so far are in force. Everything works without NATS, only more slowly, so a
+    /// start must not wait for it.
     pub(crate) async fn settled(&self) {
         let mut health = self.health.clone();
         let in_force = async {
@@ -89,7 +89,7 @@ impl ServerLink {
         &self.line.client
     }
 
-    /// A subscription that is made again when it ends.
+    /// A subscription that is renewed when it ends.
     pub(crate) async fn subscribe(&self, subject: String, queue: Option<&str>) -> Result<Subscription, ConnectError> {
         let opened = Subscription::open(self.client(), subject, queue.map(str::to_owned), self.lapsed.clone()).await;
         opened.map_err(|error| ConnectError::Client(error.to_string()))
@@ -99,7 +99,7 @@ impl ServerLink {
         &self.lapsed
     }
 
-    /// A connection on which a subscription has ended is not sound: what it was for does not come in.
+    /// A connection with an ended subscription is unhealthy, because its messages do not come in.
     pub(crate) fn health(&self) -> ConnectionHealth {
         let health = self.health.borrow().clone();
         match (&health, self.lapsed.why()) {
@@ -135,7 +135,7 @@ async fn connect(
     dial(connect, options).await
 }
 
-/// Connects with the login that an address may have.
+/// Connects with the login that an address may contain.
 pub(crate) async fn dial(connect: ConnectOptions, options: &Options) -> Result<Client, ConnectError> {
     let connect = match login(&options.addresses()?) {
         Some(Login::User { name, password }) => connect.user_and_password(name, password),
@@ -144,14 +144,14 @@ pub(crate) async fn dial(connect: ConnectOptions, options: &Options) -> Result<C
     };
     let connect = match &options.tls {
         Some(tls) => connect.require_tls(true).tls_client_config(tls.config()),
-        // Others of its cluster may be on other machines, and would be spoken to in the clear.
+        // Discovered servers of the cluster may be on other machines, and would be reached without TLS.
         None => connect.ignore_discovered_servers(),
     };
     connect.connect(options.places()?).await.map_err(|error| options.refused(&error))
 }
 
-/// The first try is made at once; later ones wait twice as long each time. Processes that lost the same server do not
-/// come back in step.
+/// The first try is immediate; each later one waits twice as long. Jitter keeps processes that lost one server from
+/// reconnecting at once.
 fn retry_after(attempt: usize, entropy: &dyn Entropy) -> Duration {
     let Some(doublings) = attempt.checked_sub(2) else { return Duration::ZERO };
     let doublings = u32::try_from(doublings).unwrap_or(u32::MAX).min(10);
@@ -171,7 +171,7 @@ impl PingableClient {
         self.client.connection_state() == State::Connected
     }
 
-    /// The server answers in order, so it has taken in all that we said before.
+    /// The server answers in order, so an answer means that it has processed everything sent before.
     async fn answered(&self) -> bool {
         match self.client.send_request(self.unserved.clone(), Request::new()).await {
             Ok(_) => true,
@@ -193,7 +193,7 @@ impl<M: Fn() + Send + Sync> HealthWatch<M> {
                 Event::Connected => self.connected().await,
                 Event::Disconnected => self.away("the connection was lost".to_owned()),
                 Event::Closed => self.away("the connection was closed".to_owned()),
-                // Also told of trouble that did not end the connection.
+                // This event also reports trouble that did not end the connection.
                 Event::ClientError(error) if !self.line.is_connected() => self.away(error.to_string()),
                 Event::ClientError(error) => tracing::warn!(%error, "NATS client error"),
                 Event::ServerError(error) => tracing::warn!(%error, "NATS server error"),
@@ -203,8 +203,8 @@ impl<M: Fn() + Send + Sync> HealthWatch<M> {
         }
     }
 
-    /// The client has asked for its subscriptions again before anything else, so an answer says that they are in force.
-    /// An event comes before the state that it tells of, so the state is not asked first.
+    /// The client renews its subscriptions before anything else, so an answer means that they are in force. The event
+    /// arrives before the client's state changes, so the state cannot be used.
     async fn connected(&self) {
         while !self.line.answered().await {
             if !self.line.is_connected() {

@@ -1,4 +1,4 @@
-//! Where NATS is, and who we are there.
+//! Options: the servers, and the installation's names on them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,21 +11,22 @@ use crate::error::ConnectError;
 
 #[derive(Clone)]
 pub struct Options {
-    /// Servers of one cluster, like `nats://host:4222`, or `tls://host:4222`. The first that has a login, like
-    /// `nats://user:password@host` or `nats://token@host`, tells it for all.
+    /// Servers of one cluster, like `nats://host:4222` or `tls://host:4222`. The first address with a login, like
+    /// `nats://user:password@host` or `nats://token@host`, sets it for all.
     pub servers: Vec<String>,
-    /// With it every server is spoken to over TLS, those too that the first one tells of.
+    /// If set, every server is reached over TLS, including those that the first one announces.
     pub tls: Option<Tls>,
-    /// Sets the processes of one installation apart from others on the same servers.
+    /// Separates installations that share servers.
     pub installation: String,
-    /// The queue group in which its processes take turns at `sys.*`. With two names each message would be taken twice.
+    /// The queue group in which the installation's processes take turns at `sys.*`. With two names each message would be
+    /// processed twice.
     pub queue_group: String,
 }
 
-/// Unless it is named otherwise.
+/// The default queue group.
 pub const QUEUE_GROUP: &str = "lockgate";
 
-/// Without the addresses, which may have a login.
+/// Hides the addresses, which may contain a login.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { servers: _, tls, installation, queue_group: _ } = self;
@@ -38,7 +39,7 @@ impl Options {
         Self { servers, tls: None, installation: installation.into(), queue_group: QUEUE_GROUP.to_owned() }
     }
 
-    /// The addresses without their login: the client writes them to its log.
+    /// The addresses without their login, because the client logs them.
     pub(crate) fn places(&self) -> Result<Vec<ServerAddr>, ConnectError> {
         Self { servers: self.servers.iter().map(|address| public(address)).collect(), ..self.clone() }.addresses()
     }
@@ -68,14 +69,14 @@ impl Options {
     }
 }
 
-/// What an address says for us.
+/// The login in an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Login {
     User { name: String, password: String },
     Token(String),
 }
 
-/// The client parses logins out of addresses and then ignores them.
+/// The client parses logins in addresses and then ignores them.
 pub(crate) fn login(addresses: &[ServerAddr]) -> Option<Login> {
     let (name, password) = addresses.iter().find_map(|address| Some((address.username()?, address.password())))?;
     let name = decoded(name);
@@ -85,7 +86,7 @@ pub(crate) fn login(addresses: &[ServerAddr]) -> Option<Login> {
     })
 }
 
-/// Undoes the escapes of an address: `%40` is `@`.
+/// Decodes the escapes of an address: `%40` is `@`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,10 +1,10 @@
-//! Delays that keep processes out of step.
+//! Random delays that keep processes out of step.
 
 use std::time::Duration;
 
 use lockgate_ports::Entropy;
 
-/// Drawn from the upper half of `span`.
+/// A random time from the upper half of `span`.
 pub(crate) fn spread(span: Duration, entropy: &dyn Entropy) -> Duration {
     let mut drawn = [0];
     entropy.fill(&mut drawn);

@@ -1,4 +1,4 @@
-//! Outbox rows on their way to NATS. A row is forgotten when JetStream has acknowledged it.
+//! Publishes outbox rows to NATS. A row is deleted once JetStream has acknowledged it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::ingress::streams::dead_letters;
 use crate::link::ConnectionHealth;
 use crate::transport::Transport;
 
-/// Before the subject in the name of a sink.
+/// The prefix of a sink's name, before the subject.
 const SINK: &str = "nats:";
 const CONTENT_TYPE: &str = "content-type";
 const JOB: &str = "x-lockgate-job";
@@ -26,20 +26,20 @@ const JOB: &str = "x-lockgate-job";
 pub struct Relay {
     transport: Arc<Transport>,
     terms: DeliveryTerms,
-    /// The connection since whose beginning the stream of dead letters is known to be there.
+    /// The number of the connection on which the stream of dead letters is known to exist.
     ensured: Mutex<Option<u64>>,
 }
 
 impl Relay {
-    /// Where dead letters go.
+    /// The sink of dead letters.
     pub const DEAD_LETTERS: &str = "nats:sys.job.dlq";
 
     pub fn new(transport: Arc<Transport>, terms: DeliveryTerms) -> Self {
         Self { transport, terms, ensured: Mutex::new(None) }
     }
 
-    /// Makes sure of the stream of dead letters, which a server that was wiped has forgotten. Streams of other subjects are
-    /// their owners' to make.
+    /// Makes sure that the stream of dead letters exists, which a wiped server has forgotten. Streams of other subjects are
+    /// created by their owners.
     async fn ensure(&self) {
         let connection = *self.transport.connects().borrow();
         if *self.ensured.lock() == Some(connection) {
@@ -47,7 +47,7 @@ impl Relay {
         }
         match self.transport.jetstream().create_or_update_stream(dead_letters(&self.terms)).await {
             Ok(_) => *self.ensured.lock() = Some(connection),
-            // Rows that need it are told so when they are published.
+            // Rows that need the stream get an error when they are published.
             Err(error) => tracing::warn!(%error, "JetStream stream for dead letters could not be created"),
         }
     }
@@ -65,7 +65,7 @@ impl Relay {
         };
         acknowledged.map_err(|error| match error.kind() {
             PublishErrorKind::StreamNotFound => {
-                // Made anew with the next try.
+                // The stream is created again at the next try.
                 *self.ensured.lock() = None;
                 format!("no JetStream stream takes messages of subject {subject}")
             }
@@ -73,7 +73,7 @@ impl Relay {
         })
     }
 
-    /// Numbers begin again when the Store is restored from a backup, but not at the same time.
+    /// Row numbers start again after a restore from a backup, but not at the same time, so the time is part of the id.
     fn headers(&self, row: &OutboxRow) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let id = format!("{}:outbox:{}:{}", self.transport.installation(), row.id, row.at.as_millis());
@@ -97,15 +97,15 @@ impl Outlet for Relay {
         }
     }
 
-    /// Publishes the rows of each job in the order of their ids, jobs side by side, a bounded number of them at once. A row
-    /// that is published again has the same message id, by which JetStream and consumers know it.
+    /// Publishes the rows of each job in the order of their ids, and different jobs concurrently, a bounded number at once.
+    /// A row that is published again has its message id again, by which JetStream and consumers recognise it.
     async fn deliver(&self, rows: Vec<OutboxRow>) -> Delivered {
         if rows.iter().any(|row| &*row.entry.sink == Self::DEAD_LETTERS) {
             self.ensure().await;
         }
         let mut by_job = by_job(rows);
         let mut delivered = Delivered::default();
-        // Each round takes the next row of every job, so none overtakes one of its job that failed.
+        // Each round publishes the next row of every job, so that no row overtakes a failed one of its job.
         while !by_job.is_empty() {
             let heads: Vec<OutboxRow> = by_job.values_mut().filter_map(VecDeque::pop_front).collect();
             let outcomes = join_all(heads.iter().map(|row| self.publish(row))).await;

@@ -1,7 +1,8 @@
-//! A subscription that is made again when it ends.
+//! A subscription that is renewed when it ends.
 //!
-//! The client keeps subscriptions over reconnects. One ends all the same when the client gives it up: a drain that was not ours, a
-//! connection task that died. Without a new one a process would be deaf on a connection that looks sound.
+//! The client keeps subscriptions over reconnects. One ends nevertheless when the client gives it up: after a drain by the
+//! server, or when a connection task dies. Without a new one the process would receive nothing on a connection that looks
+//! healthy.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,39 +14,40 @@ use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// From the end of a subscription until it is made again, so that one that ends at once does not keep a core busy.
+/// The delay before an ended subscription is renewed, so that one which ends at once does not occupy a core.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// The subscriptions of one connection that have ended. Clones share it.
+/// The ended subscriptions of one connection. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lapsed(Arc<LapsedRecord>);
 
 #[derive(Debug, Default)]
 struct LapsedRecord {
-    /// Subjects whose subscriptions are not in force again.
+    /// Subjects whose subscriptions are not in force.
     subjects: Mutex<BTreeSet<String>>,
     ended: AtomicU64,
 }
 
 impl Lapsed {
-    /// Why messages do not come in although the server is there.
+    /// Why messages do not come in although the server is reachable.
     pub(crate) fn why(&self) -> Option<String> {
         let subject = self.0.subjects.lock().first().cloned()?;
         Some(format!("the subscription to {subject} has ended and is not in force again yet"))
     }
 
-    /// Subscriptions that ended although they were still wanted.
+    /// Subscriptions that ended although they were still needed.
     pub(crate) fn ended(&self) -> u64 {
         self.0.ended.load(Ordering::Relaxed)
     }
 }
 
-/// What a subscription says next.
+/// The next event of a subscription.
 pub(crate) enum Delivery {
     Message(Message),
     /// The subscription had ended and is in force again: messages may have been missed.
     Again,
-    /// The subscription has ended and cannot be made again: the client's own task has ended. Only a new connection helps.
+    /// The subscription has ended and cannot be renewed, because the client's own task has ended. Only a new connection
+    /// helps.
     Gone,
 }
 
@@ -71,7 +73,7 @@ impl Subscription {
         Ok(Self { client: client.clone(), subject, queue, subscriber, lapsed, again_at: None, is_gone: false })
     }
 
-    /// Loses nothing when it is dropped before it is ready. After [`Delivery::Gone`] it is never ready.
+    /// Cancel-safe. After [`Delivery::Gone`] it never completes.
     pub(crate) async fn next(&mut self) -> Delivery {
         if self.is_gone {
             std::future::pending::<()>().await;
@@ -107,23 +109,23 @@ impl Subscription {
         self.again_at = Some(Instant::now() + AGAIN_AFTER);
     }
 
-    /// A message that has come already.
+    /// A message that has arrived already.
     pub(crate) fn ready(&mut self) -> Option<Message> {
         self.subscriber.next().now_or_never().flatten()
     }
 
-    /// Takes no more; whether [`rest`](Self::rest) has what was sent before.
+    /// Stops new messages. Returns whether [`rest`](Self::rest) has those sent before.
     pub(crate) async fn drain(&mut self) -> bool {
         self.subscriber.drain().await.is_ok()
     }
 
-    /// What is left after a drain; None when that was all.
+    /// The next message after a drain; None at the end.
     pub(crate) async fn rest(&mut self) -> Option<Message> {
         self.subscriber.next().await
     }
 
     pub(crate) async fn unsubscribe(&mut self) {
-        // The client may be gone, and the subscription with it.
+        // The client and the subscription may be gone already.
         let _ = self.subscriber.unsubscribe().await;
     }
 }
@@ -131,7 +133,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // Its reader died: nothing comes in on this subject any more.
+            // The reader has died: nothing comes in on this subject any more.
             self.has_ended();
         } else if !self.is_gone {
             self.lapsed.0.subjects.lock().remove(&self.subject);

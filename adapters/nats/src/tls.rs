@@ -1,4 +1,4 @@
-//! TLS towards the servers, and what its failures mean.
+//! TLS towards the servers, and the meaning of its failures.
 
 use async_nats::ConnectError as ClientError;
 use lockgate_tls::{Clear, Tls, is_here};
@@ -7,8 +7,7 @@ use crate::error::ConnectError;
 use crate::options::Options;
 
 impl Options {
-    /// With TLS if an address says so, `tls://`. Servers that are spoken to in the clear are on this machine, or where
-    /// `clear` allows it.
+    /// Uses TLS if an address says so, `tls://`. Clear-text servers must be on this machine, or `clear` must allow them.
     pub fn secured(mut self, tls: &Tls, clear: Clear) -> Result<Self, ConnectError> {
         let addresses = self.addresses()?;
         if addresses.iter().any(async_nats::ServerAddr::tls_required) {

@@ -1,4 +1,5 @@
-//! The connection for messages that must arrive. Doorbells have their own: neither waits behind the other.
+//! The connection for messages that must arrive. Doorbells have their own connection, so that neither waits behind the
+//! other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,12 @@ use crate::link::{ConnectionHealth, Purpose, ServerLink};
 use crate::options::Options;
 use crate::subscription::{Lapsed, Subscription};
 
-/// Publishes that wait for their acknowledgement. Many thousands starve the consumers of the same stream.
+/// Publishes that wait for an acknowledgement. Many thousands would starve the consumers of their stream.
 const UNACKNOWLEDGED_MAX: usize = 1_000;
-/// For acknowledgements and for questions about streams. A server under load answers late rather than never.
+/// The deadline of acknowledgements and of questions about streams. Long, because a server under load answers late.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 const OUTGOING: usize = 2_048;
-/// More than is ever asked for from a stream: what does not fit is late by the time JetStream waits for an acknowledgement.
+/// More than is ever requested from a stream: further messages would exceed the time for their acknowledgement.
 const INCOMING: usize = 4_096;
 
 pub struct Transport {
@@ -32,7 +33,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Waits a moment for the servers, and tries them for ever after that.
+    /// Waits briefly for the servers, and keeps trying to connect after that.
     pub async fn connect(options: &Options, entropy: Arc<dyn Entropy>) -> Result<Self, ConnectError> {
         let purpose = Purpose {
             name: format!("lockgate {} messages", options.installation),
@@ -63,12 +64,12 @@ impl Transport {
         self.link.client()
     }
 
-    /// Every message of the subject.
+    /// Subscribes to every message of the subject.
     pub(crate) async fn subscribe(&self, subject: String) -> Result<Subscription, ConnectError> {
         self.link.subscribe(subject, None).await
     }
 
-    /// In turn with the other processes of the queue group.
+    /// Subscribes in turn with the other processes of the queue group.
     pub(crate) async fn subscribe_in_turn(&self, subject: &str) -> Result<Subscription, ConnectError> {
         self.link.subscribe(subject.to_owned(), Some(&self.queue_group)).await
     }
@@ -81,7 +82,7 @@ impl Transport {
         &self.jetstream
     }
 
-    /// Changes when the connection is new, or messages were missed: what servers knew of us may be gone.
+    /// Changes with each new connection and after missed messages: state that the servers had for this process may be gone.
     pub(crate) fn connects(&self) -> watch::Receiver<u64> {
         self.connects.clone()
     }
@@ -94,7 +95,7 @@ impl Transport {
         &*self.entropy
     }
 
-    /// Waits until the subscriptions made so far are in force, for a moment. Servers that are away were waited for already.
+    /// Waits briefly until the subscriptions made so far are in force, unless the servers are known to be unreachable.
     pub(crate) async fn settled(&self) {
         if self.health() == ConnectionHealth::Connected {
             self.link.settled().await;

@@ -1,4 +1,4 @@
-//! Workers that have no stream to a process and speak over subjects, with the messages of a stream.
+//! Workers without a stream: they send and receive the messages of a stream over subjects.
 //!
 //! | subject | from | says |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `sys.job.result.<address>` | worker | results, as questions: see [`Doors`](crate::Doors) |
 //! | `worker.<id>.jobs` | process | welcomes, assignments, stops, answers to beats |
 //!
-//! Nothing here is stored: what gets lost is found by the next beat or the next hello.
+//! Nothing here is stored: a lost message is repaired by the next beat or the next hello.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +26,18 @@ use crate::subscription::{Delivery, Subscription};
 use crate::transport::Transport;
 
 const HEARTBEAT: &str = "sys.heartbeat";
-/// How often it is looked whether anything can be heard at all.
+/// How often the listener checks whether messages can come in at all.
 const LISTEN_EVERY: Duration = Duration::from_secs(1);
-/// Hellos that are being answered. Others come again.
+/// The most hellos being answered. Workers repeat the others.
 const HELLOS_MAX: usize = 1_024;
 
 /// The gateway that holds the workers.
 #[async_trait]
 pub trait WorkerHost: Send + Sync {
-    /// A worker wants to be held by this process.
+    /// A worker asks to be held by this process.
     async fn hello(&self, hello: v1::Hello);
 
-    /// What a worker said to this process.
+    /// A message of a worker to this process.
     fn heard(&self, message: v1::WorkerMessage);
 
     /// Messages may have been missed, or are being missed.
@@ -61,19 +61,19 @@ impl WorkerSubjects {
         Ok(Self { stop, listening })
     }
 
-    /// Waits until the listener ends although it was not stopped. Until this process starts again, workers here are not heard.
+    /// Waits until the listener ends although it was not stopped. Workers of this process are not heard until it restarts.
     pub async fn ended(&mut self) -> String {
         ended(&mut self.listening, "the listener for workers on NATS").await
     }
 
-    /// Takes no more hellos, and finishes those that are being answered.
+    /// Takes no more hellos, and finishes those being answered.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         while self.listening.join_next().await.is_some() {}
     }
 }
 
-/// Waits until a task ends; says how. Without tasks it never does.
+/// Waits until a task ends; the text says how. Without tasks it never completes.
 pub(crate) async fn ended(tasks: &mut JoinSet<()>, what: &str) -> String {
     match tasks.join_next().await {
         Some(Ok(())) => format!("{what} ended by itself"),
@@ -108,14 +108,14 @@ impl Listener {
                 },
                 heard = self.hellos.next() => match heard {
                     Delivery::Message(message) => self.greet(&message),
-                    // Workers that got no welcome say hello again.
+                    // Workers without a welcome repeat their hello.
                     Delivery::Again => {}
                     Delivery::Gone => return,
                 },
                 Some(_) = self.answering.join_next() => {}
             }
         }
-        // Hellos from now on go to another process.
+        // From now on hellos go to another process.
         self.hellos.unsubscribe().await;
         while self.answering.join_next().await.is_some() {}
     }
@@ -148,7 +148,7 @@ fn read(message: &Message) -> Option<v1::WorkerMessage> {
     v1::WorkerMessage::decode(message.payload.clone()).ok()
 }
 
-/// Writes to workers.
+/// Sends messages to workers.
 #[derive(Clone)]
 pub struct BusPublisher(Arc<Transport>);
 
@@ -164,7 +164,7 @@ impl BusPublisher {
         Self(transport)
     }
 
-    /// The largest message that the server takes.
+    /// The largest message that the server accepts.
     pub fn bytes_max(&self) -> usize {
         self.0.client().max_payload()
     }
@@ -175,7 +175,7 @@ impl BusPublisher {
         if bytes.len() > self.bytes_max() {
             return Err(Unsent::TooLarge);
         }
-        // What waits for a server would come late, and delay its sender.
+        // A message that waits for a server would arrive late and delay its sender.
         if self.0.health() != ConnectionHealth::Connected {
             return Err(Unsent::Away);
         }
@@ -202,7 +202,7 @@ mod tests {
         fn deaf(&self) {}
     }
 
-    /// Only a new connection helps then: the process has to end, and must not wait for workers that it cannot hear.
+    /// Only a new connection helps: the process has to end, and must not wait for workers that it cannot hear.
     #[tokio::test]
     async fn a_listener_whose_client_has_ended_says_so() {
         let server = Nats::start().expect("NATS starts");

@@ -1,4 +1,4 @@
-//! The queue and the one task that empties it.
+//! The queue of spans, and the task that sends them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,16 +14,16 @@ use crate::send::{SendError, SpanSender};
 use crate::settings::Settings;
 use crate::wire::{ExportTraceServiceRequest, Resource, ResourceSpans, ScopeSpans, WireScope};
 
-/// Tries of one batch. While they go on the queue fills, and then spans are dropped: an outage costs spans, not memory.
+/// Tries per batch. Meanwhile the queue fills, and then spans are dropped: an outage costs spans and not memory.
 const TRIES: u32 = 4;
-/// Rest before the second try; twice that before the next.
+/// The delay before the second try; doubled before the next.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// Complaints about the same outage.
+/// How often one outage is logged.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
-/// What is left when the process ends gets no longer than this.
+/// How long the remaining spans may take when the process ends.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// What became of spans.
+/// Counts of spans by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportCounters {
     pub exported: u64,
@@ -48,13 +48,13 @@ impl Exporter {
         ExportCounters { exported, dropped }
     }
 
-    /// Sends what comes in until `stop` turns true, then what is left, for a moment.
+    /// Sends spans until `stop` turns true, then the remaining ones within a short time.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         let mut desk = ExportRound { exporter: self, sender: SpanSender::new(&self.settings), hand: None, complained: None };
         loop {
             tokio::select! {
                 biased;
-                // A dropped sender means the same.
+                // A dropped sender also means stop.
                 _ = stop.wait_for(|stop| *stop) => break,
                 () = self.queue.full() => {}
                 () = tokio::time::sleep(self.settings.delay) => {}
@@ -111,17 +111,17 @@ impl Spans for Exporter {
     }
 }
 
-/// Where the one task works.
+/// The state of the sending task.
 struct ExportRound<'e> {
     exporter: &'e Exporter,
     sender: SpanSender,
-    /// A batch on its way, and how many spans it has: a stop in the middle of it does not lose it.
+    /// A batch being sent, and its number of spans: a stop during the send does not lose it.
     hand: Option<(ExportTraceServiceRequest, usize)>,
     complained: Option<Instant>,
 }
 
 impl ExportRound<'_> {
-    /// Sends a batch; false if nothing waited.
+    /// Sends a batch; false if no span waited.
     async fn send_some(&mut self, tries: u32) -> bool {
         if self.hand.is_none() {
             let spans = self.exporter.queue.take();

@@ -1,7 +1,7 @@
-//! Spans out to an OpenTelemetry collector, over OTLP: HTTP or gRPC, both with protobuf.
+//! Exports spans to an OpenTelemetry collector, over OTLP: HTTP or gRPC, both with protobuf.
 //!
-//! [`Exporter::record`] only puts spans into a bounded queue; one task sends them in batches. What finds no room, or no
-//! collector within a few tries, is dropped and counted: jobs never wait for those who watch them.
+//! [`Exporter::record`] only puts spans into a bounded queue; one task sends them in batches. Spans without room, or without
+//! a collector within a few tries, are dropped and counted: jobs never wait for observers.
 
 mod exporter;
 mod queue;

@@ -1,4 +1,4 @@
-//! Spans that wait to be sent: bounded, and never waited for.
+//! The bounded queue of spans. Putting spans never waits.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ pub(crate) struct SpanQueue {
     waiting: Mutex<VecDeque<Span>>,
     room: usize,
     batch: usize,
-    /// A whole batch waits.
+    /// Signals that a whole batch waits.
     full: Notify,
 }
 
@@ -19,7 +19,7 @@ impl SpanQueue {
         Self { waiting: Mutex::default(), room, batch, full: Notify::new() }
     }
 
-    /// How many found no room. The newest are dropped: what waits longest is what a reader misses most.
+    /// Returns how many spans found no room. The newest are dropped, because a reader needs the start of a trace most.
     pub(crate) fn put(&self, spans: Vec<Span>) -> usize {
         let mut waiting = self.waiting.lock();
         let taken = spans.len().min(self.room.saturating_sub(waiting.len()));

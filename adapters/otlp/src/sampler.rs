@@ -1,12 +1,13 @@
-//! Which traces are written. Decided by the trace's id alone, so that all processes of the same settings write the same ones.
+//! Decides which traces are recorded, by the trace's id alone, so that all processes with equal settings record equal
+//! traces.
 
 use lockgate_core::trace::{TraceId, TraceParent};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampler {
-    /// The part of traces that is written where no upstream service decided, from 0 to 1.
+    /// The share of traces recorded where no upstream service decided, from 0 to 1.
     pub ratio: f64,
-    /// What the caller decided counts.
+    /// Whether an upstream service's decision counts.
     pub follow_parent: bool,
 }
 
@@ -26,7 +27,7 @@ mod tests {
     const SENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
     fn trace(n: u64) -> TraceId {
-        // Spread over the line as hashes are.
+        // Spread evenly, as hashes are.
         let mut bytes = [1; 16];
         bytes[8..].copy_from_slice(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
         TraceId::new(bytes).expect("not zero")

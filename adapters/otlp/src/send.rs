@@ -15,17 +15,17 @@ use prost::Message;
 use crate::settings::{Protocol, Settings};
 use crate::wire::{ExportTraceServiceRequest, ExportTraceServiceResponse};
 
-/// What a collector answers is a few words.
+/// A collector's answer is short.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Of the frame around a gRPC message: a flag and the length.
+/// The frame around a gRPC message: a flag and the length.
 const FRAME_BYTES: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    /// Worth another try.
+    /// A retry may succeed.
     #[error("{0}")]
     Away(String),
-    /// A repeat would be refused again.
+    /// A retry would be refused again.
     #[error("{0}")]
     Refused(String),
 }
@@ -47,7 +47,7 @@ impl SpanSender {
         Self { client }
     }
 
-    /// How many spans the collector did not take, with its reason.
+    /// Returns how many spans the collector rejected, with its reason.
     pub(crate) async fn send(
         &self,
         settings: &Settings,
@@ -114,7 +114,7 @@ fn told(settings: &Settings, error: &(dyn Error + 'static)) -> String {
 
 fn of_http(status: StatusCode, body: &[u8]) -> Result<ExportTraceServiceResponse, SendError> {
     match status.as_u16() {
-        // An answer that cannot be read says nothing against the spans.
+        // The status says success, so an answer that cannot be decoded does not matter.
         200..=299 => Ok(ExportTraceServiceResponse::decode(body).unwrap_or_default()),
         408 | 429 | 502..=504 => Err(SendError::Away(format!("the collector answered {status}"))),
         _ => Err(SendError::Refused(format!("the collector answered {status}"))),
@@ -130,14 +130,15 @@ fn of_grpc(
     if status != StatusCode::OK {
         return of_http(status, body).map(|_| ExportTraceServiceResponse::default());
     }
-    // A refusal without a message comes in the headers alone.
+    // gRPC sends a refusal without a message in the headers alone.
     let code = trailers.get("grpc-status").or_else(|| headers.get("grpc-status")).and_then(|code| code.to_str().ok());
     match code {
         Some("0") => {
             let message = body.get(FRAME_BYTES..).unwrap_or_default();
             Ok(ExportTraceServiceResponse::decode(message).unwrap_or_default())
         }
-        // Cancelled, deadline, exhausted, aborted, out of range, unavailable, data loss: as the specification lists them.
+        // Cancelled, deadline, exhausted, aborted, out of range, unavailable, data loss: the retryable codes of the
+        // specification.
         Some(code @ ("1" | "4" | "8" | "10" | "11" | "14" | "15")) => {
             Err(SendError::Away(format!("the collector answered with gRPC code {code}")))
         }

@@ -1,4 +1,4 @@
-//! Where spans go, in the words of the OpenTelemetry specification.
+//! Export settings, named as in the OpenTelemetry specification.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,20 +30,20 @@ impl FromStr for Protocol {
     }
 }
 
-/// Checked: whatever is wrong with them is told when they are made.
+/// Checked settings: errors are reported when they are made.
 pub struct Settings {
     pub(crate) target: Uri,
     pub(crate) protocol: Protocol,
     pub(crate) headers: HeaderMap,
     pub(crate) tls: Tls,
     pub sampler: Sampler,
-    /// For one request.
+    /// The timeout of one request.
     pub timeout: Duration,
-    /// Longest time that a span waits for others.
+    /// The longest time that a span waits for others.
     pub delay: Duration,
-    /// Spans of one request.
+    /// The most spans of one request.
     pub batch: usize,
-    /// Spans that may wait.
+    /// The most spans that may wait.
     pub room: usize,
     pub(crate) resource: Vec<KeyValue>,
 }
@@ -61,14 +61,14 @@ pub enum SettingsError {
 }
 
 impl fmt::Debug for Settings {
-    /// Headers may hold a secret.
+    /// Hides the headers, which may contain a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("target", &self.target).field("protocol", &self.protocol).finish_non_exhaustive()
     }
 }
 
 impl Settings {
-    /// `whole` says that the address names the place for spans, not the collector.
+    /// `whole` says that the address is the endpoint for spans and not the collector's base address.
     pub fn new(address: &str, whole: bool, protocol: Protocol, tls: Tls) -> Result<Self, SettingsError> {
         Ok(Self {
             target: target(address, whole, protocol).ok_or_else(|| SettingsError::Address(address.to_owned()))?,
@@ -84,7 +84,7 @@ impl Settings {
         })
     }
 
-    /// `name=value,other=value`, values with `%20` for what a list cannot hold.
+    /// Reads `name=value,other=value`; values use `%20` and the like for special characters.
     pub fn headers(mut self, text: &str) -> Result<Self, SettingsError> {
         let wrong = || SettingsError::Headers(names_only(text));
         for (name, value) in pairs(text).ok_or_else(wrong)? {
@@ -100,7 +100,7 @@ impl Settings {
         Ok(self)
     }
 
-    /// What every span of this process says about it. The first to say something of a name is believed.
+    /// Adds an attribute to every span of this process. The first value for a name wins.
     pub fn resource(mut self, name: &str, value: impl Into<String>) -> Self {
         if !self.resource.iter().any(|known| known.key == name) {
             self.resource.push(KeyValue::text(name, value));
@@ -108,13 +108,13 @@ impl Settings {
         self
     }
 
-    /// `name=value,other=value`.
+    /// Reads `name=value,other=value`.
     pub fn resources(self, text: &str) -> Result<Self, SettingsError> {
         let pairs = pairs(text).ok_or_else(|| SettingsError::Attributes(text.to_owned()))?;
         Ok(pairs.into_iter().fold(self, |settings, (name, value)| settings.resource(&name, value)))
     }
 
-    /// Where they go, for people.
+    /// The target, for people.
     pub fn target(&self) -> String {
         self.target.to_string()
     }
@@ -161,7 +161,7 @@ fn unescaped(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What is wrong may be a secret.
+/// Only the names, because a malformed value may be a secret.
 fn names_only(text: &str) -> String {
     let names = text.split(',').map(|part| part.split('=').next().unwrap_or_default());
     names.map(|name| format!("{name}=…")).collect::<Vec<_>>().join(",")

@@ -1,11 +1,11 @@
-//! The part of OTLP that spans need, `opentelemetry.proto.collector.trace.v1` and what it names. The numbers are the contract.
+//! The messages of OTLP that spans need, from `opentelemetry.proto.collector.trace.v1`. The field numbers are the contract.
 
 use lockgate_core::trace::{Span as CoreSpan, SpanKind, SpanValue};
 
-/// Where a gRPC collector takes spans.
+/// The gRPC path of the collector's span service.
 pub const GRPC_PATH: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// The bit of a sampled trace.
+/// The flag of a sampled trace.
 const SAMPLED: u32 = 1;
 const STATUS_OK: i32 = 0;
 const STATUS_ERROR: i32 = 2;

@@ -94,7 +94,7 @@ async fn a_server_that_wants_everything_repeated_is_unavailable() {
 async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
     let stage = Stage::new().await;
     let store = PostgresStore::connect(ConnectOptions { writers: 1, ..stage.options() }).await.unwrap();
-    // Sent to no session: the schema refuses such a row, whoever decided it.
+    // Sent to no session: the schema refuses such a row, even if a decision contains it.
     let mut broken = stage.births("broken", 1);
     broken[0].transition.job.life.state = JobState::Dispatched;
     let (bad, good) = tokio::join!(store.commit(broken), store.commit(stage.births("good", 3)));
@@ -141,7 +141,7 @@ async fn a_call_to_a_server_that_hangs_ends_at_its_deadline() {
     let store =
         PostgresStore::connect(ConnectOptions { deadline: Duration::from_millis(300), ..stage.options() }).await.unwrap();
     store.check().await.unwrap();
-    // The row is locked by somebody who never ends.
+    // Another session locks the tables and never ends.
     let blocker = stage::client(&stage.config).await;
     blocker.batch_execute("BEGIN; LOCK TABLE jobs_hot, pulse").await.unwrap();
     let late = store.commit(stage.births("job", 1)).await;

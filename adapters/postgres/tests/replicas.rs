@@ -1,4 +1,4 @@
-//! Several processes on one database: one winner, whoever they are.
+//! Several processes on one database: of competing writes exactly one wins.
 
 mod stage;
 mod tenants;

@@ -11,7 +11,7 @@ use support::options;
 lockgate_conformance::lanes_conformance! { lanes }
 lockgate_conformance::lanes_lose_nothing! { lanes, cases: 64 }
 
-/// Lanes that are laid out and empty, not connected yet: they connect in the runtime of whoever calls them first.
+/// Lanes with a layout and without jobs. They are not connected yet: they connect in the runtime of their first caller.
 fn lanes() -> Arc<dyn Lanes> {
     let options = options();
     let lay_out = options.clone();

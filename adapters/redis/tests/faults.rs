@@ -127,7 +127,7 @@ async fn what_ended_while_the_server_was_away_is_freed_when_it_is_back() {
     assert_eq!(lanes.holding().await.unwrap(), [token(1)]);
 }
 
-/// Somebody else may have said something that was not heard, and be gone before it could make good for it.
+/// Another process may have lost a call and ended before it could ask for a rebuild.
 #[tokio::test]
 async fn whoever_saw_an_outage_has_the_lanes_rebuilt_after_it() {
     let (server, lanes) = start().await;

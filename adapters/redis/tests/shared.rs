@@ -126,7 +126,7 @@ async fn claims_whose_time_is_up_come_back_with_their_limits() {
     assert_eq!(seqs(&claim(&alive, 9).await), [2]);
 }
 
-/// Whoever was too slow has nothing of the job any more, and says so after another took it.
+/// A process whose claim has expired settles it after another process claimed the job.
 #[tokio::test]
 async fn the_end_of_a_claim_whose_time_was_up_is_not_that_of_the_next_one() {
     let short = Options { claim_lease: Duration::ZERO, ..options() };

@@ -205,7 +205,7 @@ async fn a_full_store_refuses_whole_commits_and_recovers_when_there_is_room() {
 async fn a_fault_of_one_caller_does_not_reach_its_neighbours() {
     let stage = Stage::new();
     let store = stage.open();
-    // Sent to no session: the schema refuses such a row, whoever decided it.
+    // Sent to no session: the schema refuses such a row, even if a decision contains it.
     let mut broken = births(&stage, "broken", 1);
     broken[0].transition.job.life.state = JobState::Dispatched;
     let (bad, good) = tokio::join!(store.commit(broken), store.commit(births(&stage, "good", 3)));

@@ -1,4 +1,4 @@
-//! Tokens that somebody has tampered with.
+//! Tokens that an attacker has tampered with.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

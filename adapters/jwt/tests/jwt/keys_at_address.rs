@@ -247,7 +247,7 @@ async fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> std::task::Poll<
 #[tokio::test(start_paused = true)]
 async fn an_issuer_that_never_answers_is_given_up() {
     let signer = Signer::es256(Some("k"));
-    // The system takes the connection, and nobody ever answers.
+    // The system accepts the connection, and no server ever answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/keys", silent.local_addr().unwrap());
     let tokens = JwtTokens::new(settings(KeySource::Url(url))).unwrap();

@@ -18,7 +18,7 @@ use lockgate_ports::counters::{BreakerAnswer, BreakerStanding, CallOutcome, Coun
 use lockgate_ports::registry::WorkersSnapshot;
 use registry::SharedLocks;
 
-/// Counters of one process, or of several simulated ones that hold the same value.
+/// The counters of one process, or of several simulated ones that share this value.
 pub struct MemoryCounters {
     clock: Arc<dyn Clock>,
     /// Each with the settings of its first caller.
@@ -41,7 +41,7 @@ impl MemoryCounters {
         }
     }
 
-    /// What was added to a total so far.
+    /// The sum of what was added to a total.
     pub fn total(&self, name: &str) -> u64 {
         self.totals.lock().get(name).copied().unwrap_or_default()
     }

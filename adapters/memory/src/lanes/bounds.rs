@@ -1,21 +1,21 @@
-//! How much of the backlog is held in memory (L-5).
+//! Bounds on how much of the backlog is held in memory (L-5).
 
 use lockgate_core::job::Job;
 
-/// What a job costs in memory beside its payload: its row, ids, labels and map entries, measured generously.
+/// The memory of a job besides its payload: its row, ids, labels and map entries, rounded up generously.
 const JOB_BYTES: usize = 1024;
 
-/// Bounds of the windows. Smaller ones read the Store in smaller pages; larger ones cost memory for nothing once a
-/// window outlasts one refill.
+/// Bounds of the windows. Smaller windows read the Store in smaller pages; larger ones only cost memory once a window
+/// outlasts one refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowBounds {
-    /// Most jobs in one window.
+    /// The most jobs in one window.
     pub window_jobs: usize,
-    /// Most bytes in one window.
+    /// The most bytes in one window.
     pub window_bytes: usize,
-    /// Jobs in all windows from which on a window above `floor_jobs` stops growing.
+    /// Once all windows together hold this many jobs, a window above `floor_jobs` stops growing.
     pub total_jobs: usize,
-    /// Bytes in all windows from which on windows keep ids only; the Store has the jobs.
+    /// Once all windows together hold this many bytes, windows keep ids only; the Store has the jobs.
     pub total_bytes: usize,
     /// Jobs that a window may hold however full the others are, so that no other backlog can starve it.
     pub floor_jobs: usize,
@@ -48,18 +48,18 @@ impl WindowTotals {
     }
 }
 
-/// The bounds as they apply to one window at one moment.
+/// The bounds for one window at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowRoom {
-    /// Most jobs the window may hold now.
+    /// The most jobs that the window may hold now.
     pub(super) jobs: usize,
     pub(super) bytes: usize,
-    /// Only ids are kept.
+    /// Keep ids only.
     pub(super) slim: bool,
 }
 
 impl WindowBounds {
-    /// `others` is what all windows hold, `own` the share of the window that is asked for.
+    /// `others` is the total of all windows, `own` the share of this window.
     pub(super) fn room(&self, others: WindowTotals, own: WindowTotals) -> WindowRoom {
         let tight = others.jobs >= self.total_jobs;
         let jobs = if tight { self.floor_jobs.max(own.jobs).min(self.window_jobs) } else { self.window_jobs };

@@ -1,4 +1,4 @@
-//! Names as small numbers, and what follows from a shape: what it asks of a worker, and the queue it waits in.
+//! Interns names as small numbers, and derives from a shape its requirements on a worker and its queue.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use lockgate_core::lane::{LaneKey, Priority, Shape};
 
 use super::interned::Interned;
 
-/// A lane by the numbers of its names.
+/// A lane, by the numbers of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LaneAddress {
     pub(super) priority: Priority,
@@ -20,7 +20,8 @@ pub(super) struct LaneAddress {
 pub(super) struct Catalog {
     tenants: Interned<TenantId>,
     shapes: Interned<Arc<Shape>>,
-    /// What shapes ask of a worker. Seats and turns go by it, so that ten thousand concurrency keys are one kind of work.
+    /// The distinct requirements of shapes on a worker. Seats and turns use these, so that ten thousand concurrency keys
+    /// count as one kind of work.
     fits: Interned<Arc<Shape>>,
     /// The fit of a shape, by the shape's number.
     fit_of: Vec<u32>,
@@ -29,7 +30,7 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// The lane's numbers, given out if need be; `queue` says where a fit that is new waits.
+    /// The lane's numbers, assigned if necessary; `queue` chooses the queue for new requirements.
     pub(super) fn place(&mut self, key: &LaneKey, queue: impl FnOnce(&Shape) -> usize) -> LaneAddress {
         let (tenant, _) = self.tenants.intern(&key.tenant);
         let (shape, new_shape) = self.shapes.intern(&key.shape);
@@ -48,18 +49,18 @@ impl Catalog {
         Some(LaneAddress { priority: key.priority, tenant, shape })
     }
 
-    /// The number of what a shape asks of a worker, if anything known asks for it.
+    /// The number of a shape's requirements, if some lane has them.
     pub(super) fn find_fit(&self, shape: &Arc<Shape>) -> Option<u32> {
         self.fits.find(&shape.fit())
     }
 
-    /// Where a known lane waits: its fit and its queue.
+    /// The requirements and the queue of a known lane.
     pub(super) fn kind(&self, at: LaneAddress) -> (u32, usize) {
         let fit = self.fit_of[at.shape as usize];
         (fit, self.queue_of[fit as usize])
     }
 
-    /// A known fit and its queue.
+    /// Known requirements and their queue.
     pub(super) fn fit(&self, fit: u32) -> Option<(&Arc<Shape>, usize)> {
         Some((self.fits.get(fit)?, self.queue_of[fit as usize]))
     }
@@ -68,7 +69,7 @@ impl Catalog {
         self.tenants.get(tenant)
     }
 
-    /// Forgets all names that none of these lanes has. The tenants that stay.
+    /// Forgets all names that none of these lanes has. Returns the tenants that remain.
     pub(super) fn retain<'a>(&mut self, lanes: impl Iterator<Item = &'a LaneAddress>) -> BTreeSet<u32> {
         let (tenants, shapes): (BTreeSet<u32>, BTreeSet<u32>) = lanes.map(|at| (at.tenant, at.shape)).unzip();
         let fits: BTreeSet<u32> = shapes.iter().map(|shape| self.fit_of[*shape as usize]).collect();

@@ -1,4 +1,4 @@
-//! One claim: turns go round until the seats, the limits or the jobs are used up.
+//! A claim: takes turns until the seats, the limits or the jobs are used up.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::state::LanesState;
 use super::window::TakenJob;
 use lockgate_ports::lanes::{Claim, ClaimRequest, Claimed};
 
-/// How much older than the latest claim's a claim's time may be because it was overtaken on its way. More than that means
+/// How much older than the latest claim a claim's time may be because another claim overtook it. A larger difference means
 /// that the clock was set back.
 const OVERTAKEN_MAX: Duration = Duration::from_secs(1);
 
@@ -22,7 +22,7 @@ impl LanesState {
         Claimed { claims, again_at: self.gates.next_due() }
     }
 
-    /// Limits by time may have room again.
+    /// Rates may have room again.
     fn pass_time(&mut self, now: Timestamp) {
         let overtaken = now < self.now && self.now.since(now) <= OVERTAKEN_MAX;
         let now = if overtaken { self.now } else { now };
@@ -50,7 +50,7 @@ impl LanesState {
         claims
     }
 
-    /// Takes the head of a claimable lane for a seat, with its limits. Whether some fit has no seat left now.
+    /// Claims the head of a lane for a seat, with its limits. Also returns whether some requirements have no seat left.
     fn claim_head(&mut self, at: LaneAddress, seats: &mut Seats, request: &ClaimRequest) -> Option<(Claim, bool)> {
         let lane = self.lanes.get_mut(&at)?;
         let (seat, closed) = seats.take(lane.fit)?;

@@ -1,4 +1,4 @@
-//! Taking and freeing what limits count. L-6: never more than a limit has room for.
+//! Takes and frees the units of limits. L-6: never more than a limit has room for.
 
 use lockgate_core::ids::{AttemptToken, PoolName};
 use lockgate_core::lane::{LaneKey, ReadyKey};
@@ -27,7 +27,7 @@ impl LanesState {
         }
     }
 
-    /// Whether it is said of a claim whose place belongs to another by now.
+    /// Whether the settlement is of a claim whose job was claimed again since.
     fn is_old_news(&self, settlement: &Settlement) -> bool {
         let (lane, key, claim) = match settlement {
             Settlement::Returned { lane, key, claim, .. } | Settlement::Gone { lane, key, claim: Some(claim) } => {
@@ -39,13 +39,13 @@ impl LanesState {
         present.is_some_and(|present| present != claim)
     }
 
-    /// The claim that the lane itself knows of.
+    /// The claim recorded in the lane's window.
     fn claim_of(&self, key: ReadyKey, lane: &LaneKey) -> Option<u64> {
         self.find(lane).and_then(|at| self.lanes.get(&at))?.window.claim_of(key)
     }
 
-    /// The attempt holds what its claim took. A claim that is not known any more, because the lanes were rebuilt or the
-    /// pools changed, is held as if it had been running all the time: what runs counts, room or not.
+    /// The attempt takes over what its claim holds. An unknown claim, because the lanes were rebuilt or the pools changed,
+    /// is counted now as if it had been held all the time: running attempts count even without room.
     fn sent(&mut self, lane: LaneKey, key: ReadyKey, token: AttemptToken) {
         let known = self.claim_of(key, &lane).is_some();
         self.change_known(&lane, |window, _| window.gone(key));
@@ -62,7 +62,7 @@ impl LanesState {
         self.settle_gates();
     }
 
-    /// Counts an attempt, or counts it anew if it is known to be elsewhere.
+    /// Counts an attempt; an attempt known elsewhere is counted anew.
     pub(super) fn hold(&mut self, hold: Hold) {
         let Hold { lane, pool, token } = hold;
         if self.holds.attempt(&token).is_some_and(|held| held.lane == lane && held.pool == pool) {
@@ -75,7 +75,7 @@ impl LanesState {
         self.settle_gates();
     }
 
-    /// Whether something may be claimable that was not.
+    /// Returns whether something may have become claimable.
     pub(super) fn release(&mut self, tokens: &[AttemptToken]) -> bool {
         let before = self.openings;
         let mut room = false;
@@ -93,7 +93,7 @@ impl LanesState {
         self.bound_of(pool).map_or(usize::MAX, |max| max.saturating_sub(self.holds.in_pool(pool)) as usize)
     }
 
-    /// One unit of everything that bounds the lane and the pool it goes to.
+    /// Takes one unit of every limit of the lane and of the serving pool.
     pub(super) fn take_limits(&mut self, at: LaneAddress, key: ReadyKey, number: u64, serving: &PoolName) {
         let Some(lane) = self.lanes.get(&at) else { return };
         let bounded = self.bound_of(serving).is_some();
@@ -124,7 +124,7 @@ impl LanesState {
         }
     }
 
-    /// Counts what is held anew, under the limits of now.
+    /// Counts all holds anew under the present limits.
     pub(super) fn count_again(&mut self, before: Holds) {
         let Holds { claims, attempts, .. } = before;
         for ((key, _), (number, held)) in claims {
@@ -139,7 +139,7 @@ impl LanesState {
         }
     }
 
-    /// None when nothing bounds it.
+    /// None if no limit applies.
     fn count(&mut self, lane: LaneKey, pool: PoolName) -> Option<HeldUnits> {
         let gates: Vec<_> = self.pools.limits(&lane).iter().map(|limit| self.gates.count(limit)).collect();
         let bounded = self.bound_of(&pool).is_some();

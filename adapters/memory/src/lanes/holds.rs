@@ -1,4 +1,4 @@
-//! Who holds what of the limits: claims until they are settled, then attempts until they are over.
+//! What is held of limits: by claims until they are settled, then by attempts until they end.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::gates::GateId;
 
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    /// With their numbers.
+    /// Claims with their numbers.
     pub(super) claims: BTreeMap<(ReadyKey, LaneKey), (u64, HeldUnits)>,
     pub(super) attempts: BTreeMap<AttemptToken, HeldUnits>,
-    /// Jobs in the pools that are bounded.
+    /// Running jobs of pools with a limit.
     in_pool: BTreeMap<PoolName, u32>,
 }
 
-/// One unit of each of these.
+/// One unit of each of these limits.
 #[derive(Debug)]
 pub(super) struct HeldUnits {
     pub(super) lane: LaneKey,
-    /// The pool it runs in.
+    /// The pool that the job runs in.
     pub(super) pool: PoolName,
     pub(super) gates: Vec<GateId>,
 }
@@ -43,7 +43,7 @@ impl Holds {
         }
     }
 
-    /// What an earlier claim of the same job held, if its lane was rebuilt since.
+    /// Records a claim. Returns what an earlier claim of the job held, if its lane was rebuilt since.
     pub(super) fn claim(&mut self, key: ReadyKey, number: u64, held: HeldUnits) -> Option<HeldUnits> {
         self.claims.insert((key, held.lane.clone()), (number, held)).map(|(_, earlier)| earlier)
     }

@@ -1,12 +1,12 @@
-//! Small numbers for names, so that the hot path compares and copies numbers.
+//! Interning: small numbers for names, so that the hot path compares and copies numbers.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Gives each value a number, reused once the value was dropped.
+/// Assigns each value a number, which is reused once the value was dropped.
 #[derive(Debug)]
 pub(super) struct Interned<T> {
-    /// Looked up, never iterated: its order must not leak.
+    /// Looked up and never iterated, so its order does not matter.
     ids: HashMap<T, u32>,
     values: Vec<Option<T>>,
     free: Vec<u32>,
@@ -37,7 +37,7 @@ impl<T: Clone + Eq + Hash> Interned<T> {
         (id, true)
     }
 
-    /// Drops the values whose number `keep` refuses.
+    /// Drops the values whose number `keep` rejects.
     pub(super) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         for (id, slot) in (0u32..).zip(&mut self.values) {
             if let Some(value) = slot.take_if(|_| !keep(id)) {

@@ -1,7 +1,7 @@
-//! Ready queues in memory: bounded windows over the Store.
+//! Lanes in memory: bounded windows over the Store's ready jobs.
 //!
-//! Each lane has its own window, so one tenant's backlog or a shape that fits no worker fills no window but its own. The cost
-//! of a claim depends neither on how much waits nor on how many lanes wait for a limit.
+//! Each lane has its own window, so that one tenant's backlog, or a shape that fits no worker, fills only its own window.
+//! The cost of a claim depends neither on the number of waiting jobs nor on the number of lanes that wait for a limit.
 
 mod bounds;
 mod catalog;
@@ -37,7 +37,7 @@ use lockgate_ports::lanes::{
     Settlement, TenantShare,
 };
 
-/// Until [`adopt`](Lanes::adopt) says otherwise, one pool takes everything.
+/// Until [`adopt`](Lanes::adopt) is called, one pool takes every topic.
 #[derive(Debug)]
 pub struct MemoryLanes {
     state: Mutex<LanesState>,

@@ -1,4 +1,4 @@
-//! The claimable lanes of one pool, and whose turn it is among them.
+//! The claimable lanes of one pool, in turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,17 +21,17 @@ pub(super) struct PoolQueue {
 
 #[derive(Debug, Default)]
 struct Tier {
-    /// Tenants with claimable jobs; the kinds are fits.
+    /// Tenants with claimable jobs; the kinds of the ring are requirements.
     ring: TenantRing<u32, u32>,
-    /// The lanes of a tenant and fit, the one with the oldest head first.
+    /// The lanes of a tenant and requirements, the one with the oldest head first.
     heads: BTreeMap<(u32, u32), BTreeSet<(ReadyKey, u32)>>,
-    /// Grows when a lane joins: then a fit may have jobs that had none.
+    /// Grows when a lane joins, since requirements without jobs may then have some.
     joins: u64,
-    /// Grows when a turn may fall to another tenant.
+    /// Grows when the turn may pass to another tenant.
     moves: u64,
 }
 
-/// The tenants whose turn it is for the seats of one claim, kept while nothing changes them.
+/// The tenants whose turn it is for the seats of one claim, cached while nothing changes them.
 #[derive(Default)]
 pub(super) struct ClaimTurn {
     tiers: [TierTurn; 4],
@@ -41,7 +41,7 @@ pub(super) struct ClaimTurn {
 struct TierTurn {
     joins: u64,
     moves: u64,
-    /// What some seat has a place for and some tenant has jobs of.
+    /// Requirements for which some seat has room and some tenant has jobs.
     wanted: Vec<u32>,
     next: Option<u32>,
 }
@@ -51,12 +51,12 @@ impl PoolQueue {
         Self { pool, turns: PriorityTurns::new(shares), tiers: Default::default() }
     }
 
-    /// The most urgent priority with claimable jobs of this fit.
+    /// The highest priority with claimable jobs of these requirements.
     pub(super) fn urgency(&self, fit: u32) -> Option<Priority> {
         Priority::ALL.into_iter().find(|priority| self.tiers[*priority as usize].ring.has(fit))
     }
 
-    /// A lane is claimable. True when it is the first of its tenant and priority.
+    /// A lane became claimable. True if it is the first of its tenant and priority.
     pub(super) fn join(&mut self, at: LaneAddress, fit: u32, head: ReadyKey) -> bool {
         let tier = &mut self.tiers[at.priority as usize];
         tier.joins += 1;
@@ -67,7 +67,7 @@ impl PoolQueue {
         first
     }
 
-    /// A lane is not claimable any more. True when it was the last of its tenant and priority.
+    /// A lane is not claimable any more. True if it was the last of its tenant and priority.
     pub(super) fn leave(&mut self, at: LaneAddress, fit: u32, head: ReadyKey) -> bool {
         let tier = &mut self.tiers[at.priority as usize];
         tier.moves += 1;
@@ -81,7 +81,7 @@ impl PoolQueue {
         tier.ring.kinds_of(at.tenant).is_empty()
     }
 
-    /// A claimable lane has another head.
+    /// The head of a claimable lane changed.
     pub(super) fn head_changed(&mut self, at: LaneAddress, fit: u32, before: ReadyKey, head: ReadyKey) {
         if let Some(heads) = self.tiers[at.priority as usize].heads.get_mut(&(at.tenant, fit)) {
             heads.remove(&(before, at.shape));
@@ -89,7 +89,7 @@ impl PoolQueue {
         }
     }
 
-    /// Whose turn it is: a priority first, then a tenant, then its oldest job that some seat fits.
+    /// The lane whose turn it is: a priority first, then a tenant, then its oldest job that fits some seat.
     pub(super) fn next(&mut self, turn: &ClaimTurn, seats: &Seats) -> Option<LaneAddress> {
         let priority = self.turns.take(|p| turn.tiers[p as usize].next.is_some())?;
         let tenant = turn.tiers[priority as usize].next?;
@@ -99,7 +99,7 @@ impl PoolQueue {
         heads.min().map(|(_, shape)| LaneAddress { priority, tenant, shape: *shape })
     }
 
-    /// The tenant had its turn.
+    /// Counts a turn of the tenant.
     pub(super) fn served(&mut self, at: LaneAddress, weight: u32) {
         let tier = &mut self.tiers[at.priority as usize];
         tier.moves += 1;
@@ -115,7 +115,7 @@ impl ClaimTurn {
         turn
     }
 
-    /// Goes on after a job was taken; `closed` when some fit has no seat left.
+    /// Continues after a job was taken; `closed` if some requirements have no seat left.
     pub(super) fn look(&mut self, queue: &PoolQueue, seats: &Seats, closed: bool) {
         for (turn, tier) in self.tiers.iter_mut().zip(&queue.tiers) {
             if closed || turn.joins != tier.joins {

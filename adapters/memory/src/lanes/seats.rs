@@ -1,4 +1,4 @@
-//! The free seats of one claim, by what they are fit for.
+//! The free seats of one claim, by the requirements that they meet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use lockgate_ports::lanes::Seat;
 #[derive(Debug)]
 pub(super) struct Seats {
     seats: Vec<SeatPlace>,
-    /// Seats that are fit for the same, in turn order. Full ones are dropped when they come up.
+    /// Seats that meet equal requirements, in turn order. Full ones are dropped when their turn comes.
     by_fit: BTreeMap<u32, OpenSeats>,
     free: usize,
 }
@@ -31,7 +31,7 @@ struct OpenSeats {
 
 impl Seats {
     pub(super) fn new(seats: &[Seat], catalog: &Catalog) -> Self {
-        // Workers of one kind share one list of shapes, so it is looked up once for all of them.
+        // Workers of one kind share one list of shapes, so the list is looked up once for all of them.
         let mut known: BTreeMap<*const Arc<Shape>, Arc<[u32]>> = BTreeMap::new();
         let mut plan = Self { seats: Vec::with_capacity(seats.len()), by_fit: BTreeMap::new(), free: 0 };
         for (at, seat) in seats.iter().enumerate() {
@@ -58,12 +58,12 @@ impl Seats {
         }
     }
 
-    /// Places left.
+    /// Free worker slots left.
     pub(super) fn free(&self) -> usize {
         self.free
     }
 
-    /// What some seat has a place for.
+    /// Requirements for which some seat has room.
     pub(super) fn fits(&self) -> impl Iterator<Item = u32> {
         self.by_fit.keys().copied()
     }
@@ -72,7 +72,7 @@ impl Seats {
         self.by_fit.contains_key(&fit)
     }
 
-    /// Takes a place. Seats take turns, so that load is even. True when some fit has no seat left now.
+    /// Takes a slot. Seats take turns, so that load is even. Also returns whether some requirements have no seat left.
     pub(super) fn take(&mut self, fit: u32) -> Option<(usize, bool)> {
         let open = self.by_fit.get_mut(&fit)?;
         while open.order.front().is_some_and(|at| self.seats[*at].free == 0) {
@@ -86,7 +86,7 @@ impl Seats {
         Some((at, place.free == 0 && self.close(at)))
     }
 
-    /// The seat is full. Whether some fit has no seat left.
+    /// The seat is full. Returns whether some requirements have no seat left.
     fn close(&mut self, at: usize) -> bool {
         let mut closed = false;
         for fit in self.seats[at].fits.iter() {

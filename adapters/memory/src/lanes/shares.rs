@@ -1,14 +1,14 @@
-//! What tenants got of the turns they were entitled to.
+//! The turns that tenants got, and those that they were entitled to.
 //!
-//! Every claim is worth one turn, shared out by weight among the tenants that had claimable work of that pool and
-//! priority. Instead of adding to all of them at each claim, a track counts turns per unit of weight, and a tenant reads
-//! the count when its work begins and ends: a claim costs the same with one tenant as with ten thousand.
+//! Every claim is worth one turn, shared by weight among the tenants with claimable work of that pool and priority. Instead
+//! of adding to each of them at each claim, a track counts turns per unit of weight, and a tenant reads the count when its
+//! work begins and ends: so a claim costs the same with one tenant as with ten thousand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::lane::Priority;
 
-/// One pool's tenants of one priority.
+/// A pool and a priority.
 type Track = (usize, Priority);
 
 #[derive(Debug, Default)]
@@ -20,16 +20,16 @@ pub(super) struct TierShares {
 #[derive(Debug, Default)]
 struct TierPace {
     turns_per_weight: f64,
-    /// Of the tenants with work.
+    /// The total weight of the tenants with work.
     weight: f64,
 }
 
 #[derive(Debug, Default)]
 struct Share {
     claims: u64,
-    /// On tracks it left.
+    /// Turns on the tracks that it has left.
     entitled: f64,
-    /// Its weight and what the count was when it came, for tracks it is on.
+    /// For each track that it is on: its weight, and the count when it joined.
     on: BTreeMap<Track, (f64, f64)>,
 }
 
@@ -63,7 +63,7 @@ impl TierShares {
         self.tenants.iter().map(|(tenant, share)| (*tenant, share.claims, self.entitled(share)))
     }
 
-    /// Forgets all but these.
+    /// Forgets all other tenants.
     pub(super) fn retain(&mut self, tenants: &BTreeSet<u32>) {
         self.tenants.retain(|tenant, _| tenants.contains(tenant));
     }

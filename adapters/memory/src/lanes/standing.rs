@@ -1,14 +1,15 @@
 //! Which lanes are claimable: those with a job in memory that every limit lets through.
 //!
-//! A lane that a limit refuses leaves its queue and waits in that limit's line, so what waits costs a claim nothing. It
-//! moves when the limit does, and each move was earned by one before: what a limit closes, it let through.
+//! A lane that a limit refuses leaves its queue and joins that limit's line, so waiting lanes cost a claim nothing. Lanes
+//! move only when their limit changes, and a limit closes only as many lanes as it let through before, so the total work is
+//! bounded.
 
 use super::catalog::LaneAddress;
 use super::gates::{GateId, GatePassage, LimitGate};
 use super::state::{Lane, LaneStanding, LanesState};
 
 impl LanesState {
-    /// Brings a lane's standing in line with its window.
+    /// Updates a lane's standing after a change of its window.
     pub(super) fn follow(&mut self, at: LaneAddress) {
         let Some(lane) = self.lanes.get_mut(&at) else { return };
         match (lane.standing, lane.window.head()) {
@@ -28,7 +29,7 @@ impl LanesState {
         self.follow_demand(at);
     }
 
-    /// Lets limits that changed close and call lanes until nothing is left to do.
+    /// Lets changed limits close and call lanes until no limit has changed.
     pub(super) fn settle_gates(&mut self) {
         while let Some(id) = self.stirred.pop_first() {
             for at in self.gates.get(id).map_or_else(Vec::new, |gate| gate.crowded_out(self.now)) {
@@ -36,7 +37,8 @@ impl LanesState {
             }
             for group in self.gates.get(id).map_or_else(Vec::new, |gate| gate.callable(self.now)) {
                 while let Some(at) = self.gates.get(id).and_then(|gate| gate.next(group, self.now)) {
-                    // Another limit may refuse it now. It leaves this line last, so that its tenant keeps its place.
+                    // Another limit may refuse the lane now. It leaves this line last, so that its tenant keeps its
+                    // position.
                     self.admit(at, Some(id));
                     self.leave_line(at, id);
                 }
@@ -45,7 +47,8 @@ impl LanesState {
         }
     }
 
-    /// A claimable lane waits for a limit. It enters the line before it leaves its queue, so that its tenant keeps its place.
+    /// A claimable lane has to wait for a limit. It enters the line before it leaves its queue, so that its tenant keeps its
+    /// position.
     pub(super) fn step_back(&mut self, at: LaneAddress, gate: GateId) {
         if self.lanes.get(&at).is_some_and(|lane| matches!(lane.standing, LaneStanding::Open(_))) {
             self.wait_at(at, gate);
@@ -54,8 +57,8 @@ impl LanesState {
         }
     }
 
-    /// A lane that has jobs enters its queue, or the line of the first limit that refuses it. `called` by a limit, it has
-    /// waited there long enough.
+    /// A lane with jobs enters its queue, or the line of the first limit that refuses it. A lane `called` by a limit has
+    /// waited for that one already.
     fn admit(&mut self, at: LaneAddress, called: Option<GateId>) {
         let Some(lane) = self.lanes.get(&at) else { return };
         let refuses = |passage: &&GatePassage| {
@@ -100,7 +103,7 @@ impl LanesState {
         self.follow_demand(at);
     }
 
-    /// A waiting lane has nothing to wait for any more.
+    /// A waiting lane has no jobs any more.
     fn quit(&mut self, at: LaneAddress, gate: GateId) {
         self.leave_line(at, gate);
         self.set_standing(at, LaneStanding::Empty);

@@ -1,4 +1,4 @@
-//! All lanes, and what must change with a lane: its place in the queue, the limits, the numbers.
+//! All lanes, and the data that changes with a lane: its position in the queue, its limits, the totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::shares::TierShares;
 use super::window::LaneWindow;
 use lockgate_ports::lanes::{Refill, RefillRequest};
 
-/// Empty lanes kept for the next job of their kind; above it all of them are dropped.
+/// Empty lanes kept for the next job of their kind; above this number all of them are dropped.
 const IDLE_LANES_MAX: usize = 1024;
 
 #[derive(Debug)]
@@ -32,21 +32,21 @@ pub(super) struct LanesState {
     pub(super) shares: TierShares,
     /// Jobs claimed from each pool's lanes.
     pub(super) taken: BTreeMap<PoolName, u64>,
-    /// Claimable jobs in memory, by fit. Never zero.
+    /// Claimable jobs in memory, by requirements. Contains no zero.
     pub(super) demand: BTreeMap<u32, usize>,
     pub(super) ledger: WindowBudget,
-    /// Lanes that were hungry when they were last touched.
+    /// Lanes whose window ran low when last changed.
     hungry: BTreeSet<LaneAddress>,
     idle: usize,
-    /// Counts asks and claims, each of which has its own.
+    /// Numbers refill requests and claims.
     tickets: u64,
     /// The time of the latest claim.
     pub(super) now: Timestamp,
-    /// Gates whose room or line changed since they were last looked at.
+    /// Limits whose room or line changed since they were last settled.
     pub(super) stirred: BTreeSet<GateId>,
-    /// Times that a lane became claimable.
+    /// How often a lane became claimable.
     pub(super) openings: u64,
-    /// Counts as lanes get jobs and are served.
+    /// Counts arrivals and turns of lanes, for their order.
     pub(super) arrivals: u64,
 }
 
@@ -56,21 +56,21 @@ pub(super) struct Lane {
     pub(super) window: LaneWindow,
     pub(super) fit: u32,
     pub(super) queue: usize,
-    /// Its tenant's.
+    /// The tenant's weight.
     pub(super) weight: u32,
     /// The limits its jobs pass.
     pub(super) passages: Vec<GatePassage>,
     pub(super) standing: LaneStanding,
-    /// Its place among its tenant's lanes in a line: when it last was served, or got jobs after it had none.
+    /// Its position among its tenant's lanes in a line: when it was last served, or got jobs after it had none.
     pub(super) since: u64,
-    /// How many of its jobs are in the demand.
+    /// How many of its jobs are counted in the demand.
     pub(super) demanded: usize,
 }
 
 /// Where a lane is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LaneStanding {
-    /// Nothing to claim in memory.
+    /// It has no job in memory.
     Empty,
     /// In its queue, with this head.
     Open(ReadyKey),
@@ -125,7 +125,7 @@ impl LanesState {
         }
     }
 
-    /// Nothing that waits is known any more; what is held is counted under the limits of now.
+    /// Forgets all waiting jobs, and counts holds under the new limits.
     pub(super) fn adopt(&mut self, pools: Arc<Pools>) {
         let fresh = Self::new(self.ledger.bounds, pools);
         let before = std::mem::replace(self, fresh);
@@ -141,14 +141,14 @@ impl LanesState {
         self.queue_of.get(pool).copied()
     }
 
-    /// Changes the window of a lane, which is made if need be.
+    /// Changes the window of a lane, creating the lane if necessary.
     pub(super) fn change(&mut self, key: &LaneKey, op: impl FnOnce(&mut LaneWindow, WindowRoom)) {
         let at = self.place(key);
         self.change_at(at, op);
         self.settle_gates();
     }
 
-    /// Changes the window of a lane, if there is one.
+    /// Changes the window of a lane, if the lane exists.
     pub(super) fn change_known(&mut self, key: &LaneKey, op: impl FnOnce(&mut LaneWindow, WindowRoom)) {
         if let Some(at) = self.find(key) {
             self.change_at(at, op);
@@ -177,7 +177,7 @@ impl LanesState {
         asks
     }
 
-    /// A number that nothing had before.
+    /// A number that was not used before.
     pub(super) fn next_ticket(&mut self) -> u64 {
         self.tickets += 1;
         self.tickets
@@ -205,7 +205,7 @@ impl LanesState {
 
     fn lane(&mut self, key: &LaneKey, at: LaneAddress) -> Lane {
         let (fit, queue) = self.catalog.kind(at);
-        // Whatever no pool takes needs no limit.
+        // Jobs that no pool takes are never claimed, so their lane needs no limits.
         let limits = if self.queues[queue].pool.is_some() { self.pools.limits(key) } else { Vec::new() };
         Lane {
             key: key.clone(),

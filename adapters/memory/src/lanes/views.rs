@@ -1,4 +1,4 @@
-//! What the lanes say of themselves.
+//! Reads of the lanes' state, for people and metrics.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

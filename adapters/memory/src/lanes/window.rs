@@ -1,11 +1,11 @@
 //! The part of one lane's backlog that is in memory.
 //!
-//! L-1: a job that was offered after its commit is in the window, claimed, or lies behind the frontier, where a refill
-//! finds it. Everything here keeps that true against three races.
-//! - An offer behind the frontier while a refill reads the Store: the read may have missed it, so arrivals are kept
-//!   until the answer comes, or the frontier stops short of the smallest one that was not kept.
-//! - A full window pushes its last job out while a refill reads: the frontier moved back, so the answer is ignored.
-//! - An answer to an ask that was made again: its ticket is old, so it is ignored.
+//! L-1: a job that was offered after its commit is in the window, claimed, or behind the frontier, where a refill finds it.
+//! Three races must not break this:
+//! - An offer behind the frontier while a refill reads the Store: the read may have missed it, so arrivals are kept until
+//!   the answer comes, or the frontier stops before the smallest one that was not kept.
+//! - A full window drops its last job while a refill reads: the frontier moved back, so the answer is ignored.
+//! - A late answer to a repeated request: its ticket is old, so it is ignored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ pub(super) struct LaneWindow {
     /// With the numbers of their claims.
     claimed: BTreeMap<ReadyKey, u64>,
     bytes: usize,
-    /// None: everything that waits is here.
+    /// None: every waiting job is in memory.
     frontier: Option<Frontier>,
-    /// What the heavier jobs of this lane weighed lately; sizes the next page.
+    /// The recent size of this lane's larger jobs, which determines the size of the next page.
     typical: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ enum WaitingJob {
     Id(JobId),
 }
 
-/// The Store has jobs after `after` that are not here.
+/// The Store has jobs after `after` that are not in memory.
 #[derive(Debug, Default)]
 struct Frontier {
     after: Option<ReadyKey>,
@@ -47,10 +47,10 @@ struct Frontier {
 #[derive(Debug)]
 struct Ask {
     ticket: u64,
-    /// Jobs offered since, which the read may have missed.
+    /// Jobs offered since the refill began, which its read may have missed.
     arrivals: BTreeMap<ReadyKey, Arc<Job>>,
     bytes: usize,
-    /// The smallest arrival that there was no room for.
+    /// The smallest arrival for which there was no room.
     missed: Option<ReadyKey>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct TakenJob {
 }
 
 impl LaneWindow {
-    /// Takes a job that waits in the Store. One that is known already is left where it is.
+    /// Adds a job that waits in the Store. A job known already stays where it is.
     pub(super) fn offer(&mut self, job: Arc<Job>, room: WindowRoom) {
         self.place(job.ready_key(), job, room);
     }
@@ -83,13 +83,13 @@ impl LaneWindow {
         }
     }
 
-    /// A claim came to nothing: the job waits again.
+    /// A claim was undone: the job waits again.
     pub(super) fn give_back(&mut self, key: ReadyKey, job: Arc<Job>, room: WindowRoom) {
         self.claimed.remove(&key);
         self.place(key, job, room);
     }
 
-    /// The job does not wait any more, wherever it is.
+    /// The job does not wait any more, wherever it was.
     pub(super) fn gone(&mut self, key: ReadyKey) {
         if self.claimed.remove(&key).is_some() {
             return;
@@ -104,7 +104,7 @@ impl LaneWindow {
         }
     }
 
-    /// Takes the head for the claim with this number. L-4: no other claim gets it until it is settled.
+    /// Claims the head. L-4: no other claim gets it until this one is settled.
     pub(super) fn take(&mut self, number: u64) -> Option<TakenJob> {
         let (key, waiting) = self.waiting.pop_first()?;
         self.bytes -= waiting.bytes();
@@ -119,27 +119,27 @@ impl LaneWindow {
         self.waiting.first_key_value().map(|(key, _)| *key)
     }
 
-    /// Whether the Store should be asked: it has more, and less than half of the room is used.
+    /// Whether to ask the Store: it has more jobs, and less than half of the room is used.
     pub(super) fn is_hungry(&self, room: WindowRoom) -> bool {
         self.frontier.is_some() && self.waiting.len() * 2 <= room.jobs && self.bytes * 2 <= room.bytes
     }
 
-    /// Opens an ask, or opens it anew: where to read on and how many rows.
+    /// Opens or repeats a refill request: where to continue and how many rows to read.
     pub(super) fn ask(&mut self, ticket: u64, room: WindowRoom) -> Option<(Option<ReadyKey>, usize)> {
-        // Before anything was seen of a lane, a short page: its jobs may be as large as jobs get.
+        // For an unknown lane a short page, because its jobs may have the largest possible size.
         let typical = self.typical.unwrap_or(room.bytes / 64).max(1);
         let fitting = (room.bytes.saturating_sub(self.bytes) / typical).max(1);
         let limit = room.jobs.saturating_sub(self.waiting.len()).max(1).min(fitting);
         let frontier = self.frontier.as_mut()?;
         match &mut frontier.ask {
-            // Arrivals since the earlier ask cover the later read too.
+            // Arrivals since the earlier request cover the later read too.
             Some(ask) => ask.ticket = ticket,
             None => frontier.ask = Some(Ask { ticket, arrivals: BTreeMap::new(), bytes: 0, missed: None }),
         }
         Some((frontier.after, limit))
     }
 
-    /// Takes the Store's answer to the ask with this ticket; any other is ignored.
+    /// Takes the Store's answer to the request with this ticket; ignores any other.
     pub(super) fn refill(&mut self, ticket: u64, limit: usize, jobs: Vec<Arc<Job>>, room: WindowRoom) {
         let Some(frontier) = self.frontier.as_mut() else { return };
         let Some(ask) = frontier.ask.take_if(|ask| ask.ticket == ticket) else { return };
@@ -163,28 +163,28 @@ impl LaneWindow {
         self.trim(room);
     }
 
-    /// Everything that waits is in the Store, `count` jobs; nothing is known here.
+    /// Forgets everything: `count` jobs wait in the Store.
     pub(super) fn restart(&mut self, count: u64) {
         let typical = self.typical;
         *self = Self { frontier: Some(Frontier { after: None, beyond: count, ask: None }), typical, ..Self::default() };
     }
 
-    /// Jobs that wait by the Store's measure: claimed ones count until they are settled.
+    /// Jobs that wait as the Store counts: claimed ones count until they are settled.
     pub(super) fn depth(&self) -> u64 {
         self.unclaimed() + self.claimed.len() as u64
     }
 
-    /// Those that are not claimed.
+    /// Waiting jobs that are not claimed.
     pub(super) fn unclaimed(&self) -> u64 {
         self.waiting.len() as u64 + self.frontier.as_ref().map_or(0, |frontier| frontier.beyond)
     }
 
-    /// Jobs that could be taken now.
+    /// Jobs that could be claimed now.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The number of the claim by which a job was taken, if it is not settled yet.
+    /// The number of the unsettled claim of a job, if there is one.
     pub(super) fn claim_of(&self, key: ReadyKey) -> Option<u64> {
         self.claimed.get(&key).copied()
     }
@@ -200,7 +200,7 @@ impl LaneWindow {
         WindowTotals { jobs: self.waiting.len() + arriving.jobs, bytes: self.bytes + arriving.bytes }
     }
 
-    /// Replaces a waiting job by a newer version of itself. False when it does not wait here.
+    /// Replaces a waiting job by a newer version of it. False if it does not wait here.
     fn refresh(&mut self, key: ReadyKey, job: &Arc<Job>) -> bool {
         match self.waiting.get_mut(&key) {
             Some(WaitingJob::Job(known)) => {
@@ -222,7 +222,7 @@ impl LaneWindow {
         self.waiting.insert(key, waiting);
     }
 
-    /// Pushes the last jobs out until the rest fits. They are still in the Store, behind the frontier.
+    /// Drops the last jobs until the rest fits. They are still in the Store, behind the frontier.
     fn trim(&mut self, room: WindowRoom) {
         let mut pushed_out = 0;
         while self.waiting.len() > 1 && (self.waiting.len() > room.jobs || self.bytes > room.bytes) {

@@ -1,4 +1,4 @@
-//! Who listens in this process.
+//! The listeners of this process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, broadcast};
 
 use super::wire::DoorbellBatch;
 
-/// Batches kept for one that overhears. A slower listener misses some and delays no other.
+/// Batches kept for a slow listener. It misses some and delays no other.
 const BATCHES: usize = 1_024;
 
 pub(crate) struct DoorbellListeners {
@@ -22,7 +22,7 @@ pub(crate) struct DoorbellListeners {
 #[derive(Default)]
 struct ListenerTable {
     by_bell: BTreeMap<Bell, Vec<(u64, Arc<Notify>)>>,
-    /// Ears that wait for jobs. Most processes wait for lanes only, and then ids need not be looked up.
+    /// How many ears wait for jobs. Most processes wait for lanes only; then job ids need not be looked up.
     for_jobs: usize,
     next: u64,
 }
@@ -52,7 +52,7 @@ impl DoorbellListeners {
         }
     }
 
-    /// Something may have been missed, it is unknown what: those that overhear get an empty batch.
+    /// Unknown rings may have been missed: listeners for all jobs get an empty batch.
     pub(crate) fn ring_all(&self) {
         self.tell(Arc::default());
         self.listening.lock().by_bell.values().flatten().for_each(|(_, ear)| ear.notify_one());
@@ -77,14 +77,14 @@ impl DoorbellListeners {
         Sightings::new(self.seen.subscribe())
     }
 
-    /// Another process told of its workers.
+    /// Another process posted its workers.
     pub(crate) fn saw_from_afar(&self, seen: Vec<Sighting>) {
-        // There is no listener, so nothing is missed.
+        // The send fails without a listener, and then no post is missed.
         let _ = self.seen.send(seen.into());
     }
 
     fn tell(&self, jobs: Arc<[JobId]>) {
-        // There is no listener, so nothing is missed.
+        // The send fails without a listener, and then no ring is missed.
         let _ = self.jobs.send(jobs);
     }
 }

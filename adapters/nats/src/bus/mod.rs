@@ -1,5 +1,5 @@
-//! Doorbells over one plain subject of the installation, and what processes see of their workers over another. Nothing is
-//! stored: a process that was away reads the Store.
+//! Doorbells over one plain subject of the installation, and sightings of workers over another. Nothing is stored: a process
+//! that missed rings reads the Store.
 
 mod listeners;
 mod posts;
@@ -21,12 +21,13 @@ use crate::subscription::{Delivery, Subscription};
 use listeners::DoorbellListeners;
 use wire::DoorbellBatch;
 
-/// Messages that wait for a slow server. With [`wire::MESSAGE_BYTES`] it bounds what a server that hangs costs us: 32 MiB.
+/// Messages that wait for a slow server. With [`wire::MESSAGE_BYTES`] this bounds the memory that a hanging server costs: 32
+/// MiB.
 const OUTGOING: usize = 512;
 const INCOMING: usize = 1_024;
 
-/// Rings reach the ears of this process at once and those of others through NATS. While NATS is away only the latter
-/// miss them; everyone is rung once when it is back.
+/// Rings reach the ears of this process at once and those of others through NATS. While NATS is unreachable only the others
+/// miss them; every ear is rung once when it is back.
 pub struct NatsBus {
     ears: Arc<DoorbellListeners>,
     link: ServerLink,
@@ -37,14 +38,14 @@ pub struct NatsBus {
     _listening: JoinSet<()>,
 }
 
-/// Messages, not bells: one carries many.
+/// Counts messages, each of which carries many bells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusCounters {
     pub published: u64,
     pub received: u64,
-    /// Never left, because NATS was away or too slow.
+    /// Messages that were never sent, because NATS was unreachable or too slow.
     pub dropped: u64,
-    /// Subscriptions that ended and were made again.
+    /// Subscriptions that ended and were renewed.
     pub lapsed: u64,
 }
 
@@ -56,7 +57,8 @@ struct BusCounts {
 }
 
 impl NatsBus {
-    /// Waits a moment for the servers. If they are away the bus works inside this process and they are tried for ever.
+    /// Waits briefly for the servers. If they are unreachable, the bus works inside this process and keeps trying to
+    /// connect.
     pub async fn connect(options: &Options, entropy: Arc<dyn Entropy>) -> Result<Self, ConnectError> {
         let (bells, posts) = (options.subject("bell")?, options.subject("workers")?);
         let ears = Arc::new(DoorbellListeners::default());
@@ -101,8 +103,8 @@ impl NatsBus {
         }
     }
 
-    /// Whether the sending task is there and had room for the message. The task's budget is set aside: it would make
-    /// room look taken.
+    /// Whether the sending task exists and had room for the message. Runs outside of tokio's task budget, which would make a
+    /// channel with room look full.
     fn leaves_at_once(&self, subject: &str, message: Vec<u8>) -> bool {
         if self.link.client().connection_state() != State::Connected {
             return false;
@@ -130,7 +132,7 @@ impl Bus for NatsBus {
 
     async fn post(&self, seen: Vec<Sighting>) {
         for message in posts::messages(&seen) {
-            // What does not leave now is said anew in a moment.
+            // A post that cannot leave now is dropped, because it is repeated soon.
             self.leaves_at_once(&self.posts, message);
         }
     }
@@ -155,13 +157,13 @@ async fn listen(mut rung: Subscription, ears: Arc<DoorbellListeners>, counts: Ar
                 ears.ring_all();
                 continue;
             }
-            // Told of as a bus that is away: the loops look by themselves, more slowly.
+            // The bus reports itself as unreachable, so the loops poll, more slowly.
             Delivery::Gone => return,
         };
         counts.received.fetch_add(1, Ordering::Relaxed);
         match DoorbellBatch::read(&message.payload) {
             Some(ring) => ears.ring_from_afar(&ring),
-            // From a newer release, most likely: it may mean anyone.
+            // Probably from a newer release. It may be for any listener, so all are rung.
             None => ears.ring_all(),
         }
     }
@@ -171,13 +173,13 @@ async fn read_posts(mut posted: Subscription, ears: Arc<DoorbellListeners>) {
     loop {
         let message = match posted.next().await {
             Delivery::Message(message) => message,
-            // Processes say anew what they see of their workers, so a gap closes by itself.
+            // Posts are repeated regularly, so a gap closes by itself.
             Delivery::Again => continue,
             Delivery::Gone => return,
         };
         match posts::read(&message.payload) {
             Some(seen) => ears.saw_from_afar(seen),
-            // From another release, most likely: less is known of its workers.
+            // Probably from another release. Its workers are known less well here.
             None => tracing::debug!("what another process says of its workers cannot be read"),
         }
     }

@@ -1,16 +1,16 @@
-//! What a process says of its workers, as bytes: a list in JSON, so that a later release can say more.
+//! Encodes a process's sightings: a list in JSON, so that later releases can add fields.
 
 use lockgate_ports::{LEAVING_MAX, Sighting};
 
 use super::wire::MESSAGE_BYTES;
 
-/// One worker takes about 250 bytes, and 35 for each attempt that it is to let go of: whatever there is to say of it fits.
+/// One worker takes about 250 bytes, and 35 for each revoked attempt, so a sighting always fits into a message.
 const _: () = assert!(1_024 + LEAVING_MAX * 35 < MESSAGE_BYTES);
 
-/// As few lists as there can be if each is to be no larger than the largest ring.
+/// The smallest number of lists, each no larger than the largest ring.
 pub(super) fn messages(seen: &[Sighting]) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = Vec::new();
-    // Names and numbers can always be written.
+    // Sightings can always be encoded as JSON.
     for worker in seen.iter().filter_map(|worker| serde_json::to_vec(worker).ok()) {
         match messages.last_mut() {
             Some(message) if message.len() + worker.len() + 2 <= MESSAGE_BYTES => {
@@ -24,7 +24,7 @@ pub(super) fn messages(seen: &[Sighting]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// None if it is not such a list.
+/// None if the message is no such list.
 pub(super) fn read(message: &[u8]) -> Option<Vec<Sighting>> {
     serde_json::from_slice(message).ok()
 }

@@ -1,4 +1,4 @@
-//! A ring as bytes: a version, flags, then the ids of jobs, each after its length.
+//! Encodes a ring: a version, flags, then the ids of jobs, each after its length.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use lockgate_ports::Bell;
 const VERSION: u8 = 1;
 const LANES: u8 = 1;
 const HEADER_BYTES: usize = 2;
-/// Far below the 1 MiB that servers take by default, so that a large ring does not hold up small ones behind it.
+/// Far below the servers' default limit of 1 MiB, so that a large ring does not delay small ones behind it.
 pub(crate) const MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Bells that are rung together.
+/// Bells that ring together.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct DoorbellBatch {
     pub(crate) lanes: bool,
@@ -39,14 +39,14 @@ impl DoorbellBatch {
         !self.lanes && self.jobs.is_empty()
     }
 
-    /// As few messages as it takes. The first one rings for the lanes.
+    /// The smallest number of messages. The first one rings for the lanes.
     pub(crate) fn messages(&self) -> Vec<Vec<u8>> {
         if self.is_empty() {
             return Vec::new();
         }
         let mut messages = vec![vec![VERSION, if self.lanes { LANES } else { 0 }]];
         for id in self.jobs.iter().map(JobId::as_str) {
-            // Names are checked at the door to be far shorter than this.
+            // Ids are checked when they enter the system, and are far shorter.
             let Ok(length) = u8::try_from(id.len()) else { continue };
             let full = messages.last().is_none_or(|message| message.len() + 1 + id.len() > MESSAGE_BYTES);
             if full {
@@ -60,7 +60,7 @@ impl DoorbellBatch {
         messages
     }
 
-    /// None if it is not of our version or not a ring at all.
+    /// None if the message has another version or is no ring.
     pub(crate) fn read(message: &[u8]) -> Option<Self> {
         let (header, mut rest) = message.split_at_checked(HEADER_BYTES)?;
         if header[0] != VERSION {

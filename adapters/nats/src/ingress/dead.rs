@@ -1,4 +1,4 @@
-//! Letters that can never be taken, kept for a person.
+//! Messages that can never be accepted, kept for a person.
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
@@ -11,11 +11,11 @@ use crate::transport::Transport;
 const SUBJECT: &str = "x-lockgate-subject";
 const REASON: &str = "x-lockgate-reason";
 const REASON_BYTES_MAX: usize = 2 * 1024;
-/// Begins every header that NATS itself acts on.
+/// The prefix of all headers that NATS itself acts on.
 const OF_NATS: &str = "Nats-";
 
-/// Stores the letter as it came, with its own headers, where it was sent and why it was refused. Returns when JetStream has
-/// acknowledged it. One that is stored twice has the same message id.
+/// Stores the message as it came, with its own headers, its subject and the reason for the refusal. Returns when JetStream
+/// has acknowledged it. A message stored twice has one message id.
 pub(crate) async fn keep(
     transport: &Transport,
     subject: &str,
@@ -31,8 +31,8 @@ pub(crate) async fn keep(
     Ok(())
 }
 
-/// What the sender said, without what it asked of the stream that it sent to: that of dead letters would do as it is asked too,
-/// and with `Nats-Expected-Stream`, for instance, refuse the letter for ever.
+/// The sender's headers without its instructions to the stream: the stream of dead letters would follow them too, and with
+/// `Nats-Expected-Stream`, for instance, refuse the message for ever.
 fn own(headers: &HeaderMap) -> HeaderMap {
     let mut own = HeaderMap::new();
     for (name, values) in headers.iter() {
@@ -47,7 +47,7 @@ fn own(headers: &HeaderMap) -> HeaderMap {
     own
 }
 
-/// A header ends with its line.
+/// A header must not contain a line end.
 pub(crate) fn one_line(text: &str) -> String {
     let clipped = &text[..text.floor_char_boundary(REASON_BYTES_MAX)];
     clipped.replace(['\r', '\n'], " ")

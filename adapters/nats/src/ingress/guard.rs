@@ -1,4 +1,5 @@
-//! Saves the work of taking a message twice. It never decides: what it forgets, the Store recognises.
+//! The message guard saves the work of processing a message twice. It never decides: the Store recognises repeats that the
+//! guard has forgotten.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -7,38 +8,38 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// As long as a message may stay unacknowledged: one that comes again because its acknowledgement was lost is recognised.
+/// As long as a message may stay unacknowledged, so that one delivered again after a lost acknowledgement is recognised.
 pub const PROCESSED_FOR: Duration = Duration::from_mins(10);
-/// How long a process that died in the middle keeps others from taking over.
+/// How long a process that died while processing keeps others from taking over.
 pub const IN_FLIGHT_FOR: Duration = Duration::from_mins(2);
 
-/// Where a message stands, among all processes.
+/// The state of a message among all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStanding {
-    /// No process has it: it is in flight from now on, and the caller's.
+    /// No process has the message: it is in flight from now on, for the caller.
     Mine,
     InFlight,
     Processed,
 }
 
-/// The guard could not be asked. Work goes on without it.
+/// The guard could not be reached. Processing continues without it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the message guard is away: {0}")]
 pub struct GuardAway(pub String);
 
 #[async_trait]
 pub trait DuplicateGuard: Send + Sync {
-    /// Takes every message that is neither in flight nor processed. Answers in their order.
+    /// Marks every message that is neither in flight nor processed. Answers in order.
     async fn begin(&self, ids: &[String]) -> Result<Vec<MessageStanding>, GuardAway>;
 
-    /// Processed, for [`PROCESSED_FOR`].
+    /// Marks messages as processed, for [`PROCESSED_FOR`].
     async fn finish(&self, ids: &[String]) -> Result<(), GuardAway>;
 
-    /// No longer in flight, for others to take.
+    /// Ends the mark "in flight", so that other processes can take the messages.
     async fn release(&self, ids: &[String]) -> Result<(), GuardAway>;
 }
 
-/// Knows what this process has, and nothing of others.
+/// A guard that knows only the messages of this process.
 #[derive(Default)]
 pub struct MemoryGuard {
     known: Mutex<SeenMessages>,
@@ -47,7 +48,7 @@ pub struct MemoryGuard {
 #[derive(Default)]
 struct SeenMessages {
     by_id: BTreeMap<String, SeenMessage>,
-    /// Processed ones in the order they will be forgotten. Those in flight are few and watched by their holders.
+    /// Processed messages in the order of expiry. Those in flight are few and ended by their holders.
     forgetting: VecDeque<(Instant, String)>,
 }
 

@@ -1,4 +1,5 @@
-//! The guard as the doors use it: when it is away everything is ours, and the Store recognises what comes twice.
+//! The guard as the ingress uses it: while it is unreachable, every message counts as ours, and the Store recognises
+//! repeats.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A message as it came, before it is decoded.
+//! A message as received, before its body is decoded.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ const TENANT: &str = "x-lockgate-tenant";
 const ACTOR: &str = "x-lockgate-actor";
 const ACTOR_TYPE: &str = "x-lockgate-actor-type";
 
-/// One that came twice is the same letter: it has the same id.
+/// A received message. A repeat of it has the same id.
 #[derive(Clone, Debug)]
 pub(crate) struct InboundMessage {
-    /// The sender's, else made of the content.
+    /// The sender's id, else a hash of the content.
     pub(crate) id: String,
     /// Whether the sender gave the id.
     pub(crate) is_named: bool,
@@ -25,7 +25,7 @@ pub(crate) struct InboundMessage {
 }
 
 impl InboundMessage {
-    /// `subject` is that of the door, whatever followed it.
+    /// `subject` is the base subject, without an appended address.
     pub(crate) fn new(subject: &str, message: &async_nats::Message) -> Self {
         let headers = message.headers.clone().unwrap_or_default();
         let payload = message.payload.clone();
@@ -41,7 +41,7 @@ impl InboundMessage {
         Self { id, is_named, headers, payload }
     }
 
-    /// Who sent it; unverified, like the same headers of a call. A sender that is not named is anonymous in the default tenant.
+    /// The sender; unverified, like these headers in a call. Without headers it is anonymous in the default tenant.
     pub(crate) fn caller(&self) -> Result<Caller, String> {
         let actor_type = self.name(ACTOR_TYPE)?;
         let tenant = self.tenant()?;
@@ -56,7 +56,7 @@ impl InboundMessage {
         Ok(self.name(TENANT)?.map(TenantId::from))
     }
 
-    /// A key for the n-th part of the letter, the same whenever it comes.
+    /// An idempotency key for the n-th part of the message, equal in every repeat.
     pub(crate) fn key(&self, n: usize) -> String {
         format!("nats:{}:{n}", digest(self.id.as_bytes()))
     }

@@ -1,5 +1,5 @@
-//! Takes messages from a stream. A message is acknowledged when it is committed, terminated when its dead letter is
-//! stored, and held while something is away: an outage costs no delivery.
+//! Takes messages from a stream. A message is acknowledged once committed, terminated once its dead letter is stored, and
+//! held while a service is unreachable, so that an outage uses up no deliveries.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -18,19 +18,20 @@ use super::subject::IngressSubject;
 use super::{BATCH, IngressShared, add, dead, streams};
 use crate::pace::spread;
 
-/// Between looks at messages in hand, and between requests that fail.
+/// The pause between checks of held messages, and between failing requests.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// Messages that may wait in hand while others are asked for.
+/// How many messages may be held while further ones are requested.
 const WAITING_FEW: usize = BATCH / 4;
-/// How long a message that another process has stays in hand: most are questions, answered in a moment.
+/// How long a message that another process has is held: most are questions, answered at once.
 const OTHERS_HAVE: Duration = Duration::from_secs(2);
-/// After it a message that another process did not finish comes back.
+/// The delay after which a message that another process did not finish is delivered again.
 const COME_BACK: Duration = Duration::from_secs(30);
-// A process that died with a message may cost a few deliveries, not all of them.
+// A process that died with a message costs a few deliveries and not all of them.
 const _: () = assert!(IN_FLIGHT_FOR.as_secs() / COME_BACK.as_secs() <= 5);
-/// Deliveries that are kept for a burial: with the last one JetStream forgets that a message was never acknowledged.
+/// Deliveries reserved for storing the dead letter: after the last one JetStream drops a message even if it was never
+/// acknowledged.
 const FOR_BURIAL: i64 = 5;
-/// After it a letter that could not be buried comes back.
+/// The delay after which a message whose dead letter could not be stored is delivered again.
 const BURY_AGAIN: Duration = Duration::from_secs(5);
 
 pub(super) struct Intake<D> {
@@ -48,7 +49,7 @@ struct HeldMessage {
     message: Message,
     inbound: InboundMessage,
     since: Instant,
-    /// Whether the guard gave it to us.
+    /// Whether the guard gave the message to this process.
     is_ours: bool,
 }
 
@@ -58,7 +59,7 @@ impl HeldMessage {
         Self { message, inbound, since: Instant::now(), is_ours: false }
     }
 
-    /// A word that gets lost costs a delivery, which the guard and the Store recognise.
+    /// A lost acknowledgement costs a delivery, which the guard and the Store recognise.
     async fn tell(&self, kind: AckKind) {
         if let Err(error) = self.message.ack_with(kind).await {
             tracing::debug!(%error, id = self.inbound.id, "JetStream was not told");
@@ -92,7 +93,7 @@ impl<D: IngressSubject> Intake<D> {
         self.finish().await;
     }
 
-    /// Waits for messages; while some are in hand, only for a moment.
+    /// Waits for messages; only briefly while some are held.
     async fn fresh(&mut self) -> Vec<Message> {
         let shared = Arc::clone(&self.shared);
         if !self.held.is_empty() {
@@ -107,7 +108,7 @@ impl<D: IngressSubject> Intake<D> {
             let Some(pull) = &mut self.pull else { continue };
             tokio::select! {
                 biased;
-                // The server may have lost all: its streams, and our request.
+                // After a reconnect the server may have lost its streams and this process's request.
                 Ok(()) = self.connects.changed() => {
                     pull.forget();
                     self.consumer = None;
@@ -121,7 +122,7 @@ impl<D: IngressSubject> Intake<D> {
         }
     }
 
-    /// A few messages that wait do not keep the others out. Many mean that nothing can be taken: no more are asked for.
+    /// A few held messages do not stop further requests. Many mean that none can be processed, so no more are requested.
     async fn ask_beside(&mut self) {
         if self.held.len() > WAITING_FEW {
             return;
@@ -138,7 +139,7 @@ impl<D: IngressSubject> Intake<D> {
         }
     }
 
-    /// Makes sure of a request.
+    /// Makes sure that a request is open.
     async fn ask(&mut self) -> Result<(), async_nats::Error> {
         if self.consumer.is_none() {
             self.connects.mark_unchanged();
@@ -157,7 +158,7 @@ impl<D: IngressSubject> Intake<D> {
         streams::ensure::<D>(self.shared.transport.jetstream(), &self.shared.terms).await
     }
 
-    /// The stream may be gone: it is made again.
+    /// The stream may have been deleted: it is created again.
     async fn start_over(&mut self, error: &async_nats::Error) {
         tracing::warn!(%error, stream = D::STREAM, "JetStream pull failed; trying again");
         self.consumer = None;
@@ -194,7 +195,7 @@ impl<D: IngressSubject> Intake<D> {
         D::read(&held.inbound)
     }
 
-    /// Those in hand that no other process has.
+    /// Held messages that no other process has.
     async fn claim(&mut self) -> Vec<HeldMessage> {
         let (mut ours, asked): (Vec<HeldMessage>, Vec<HeldMessage>) = self.held.drain(..).partition(|held| held.is_ours);
         let ids: Vec<String> = asked.iter().map(|held| held.inbound.id.clone()).collect();
@@ -240,7 +241,7 @@ impl<D: IngressSubject> Intake<D> {
         add(&self.shared.counts.committed, done.len());
     }
 
-    /// The dead letter first: a message that is terminated is gone.
+    /// Stores the dead letter first, because a terminated message is gone.
     async fn bury(&mut self, held: HeldMessage, why: &str) {
         let id = std::slice::from_ref(&held.inbound.id);
         match dead::keep(&self.shared.transport, D::SUBJECT, &held.inbound, why).await {
@@ -253,7 +254,7 @@ impl<D: IngressSubject> Intake<D> {
                 tracing::warn!(%error, why, "message could neither be processed nor moved to the dead letters");
                 self.shared.guard.release(id).await;
                 held.tell(AckKind::Nak(Some(BURY_AGAIN))).await;
-                // The stream of dead letters may be gone, while messages go on coming.
+                // The stream of dead letters may have been deleted, while messages keep coming.
                 self.consumer = self.ensure().await.ok();
             }
         }
@@ -269,7 +270,7 @@ impl<D: IngressSubject> Intake<D> {
         }
     }
 
-    /// Takes what is on its way to us, and gives back what cannot be taken.
+    /// Takes the messages in flight, and returns those that cannot be processed.
     async fn finish(mut self) {
         if let Some(pull) = self.pull.take() {
             self.held.extend(pull.close(&self.shared.transport).await.into_iter().map(HeldMessage::new::<D>));
@@ -280,7 +281,7 @@ impl<D: IngressSubject> Intake<D> {
         for held in &self.held {
             held.tell(AckKind::Nak(None)).await;
         }
-        // After a stop the process ends, and unsent acknowledgements with it.
+        // The process ends after a stop, and would lose unsent acknowledgements.
         self.shared.transport.settled().await;
     }
 }

@@ -1,14 +1,15 @@
-//! Where messages come in: `sys.job.submit` and `sys.job.result`.
+//! The subjects on which messages come in: `sys.job.submit` and `sys.job.result`.
 //!
-//! A message with a reply subject is a question: one of the processes answers it, after the commit. Every message is also
-//! stored by JetStream and taken from there, so one that no process could answer is not lost, and one that was sent without a
-//! question needs no sender that waits. Most questions therefore come twice; the guard saves the second look.
+//! A message with a reply subject is a question: one process answers it, after the commit. JetStream stores every message
+//! too and delivers it from there, so a question that no process could answer is not lost, and a message without a reply
+//! subject needs no waiting sender. Most questions therefore arrive twice; the guard saves processing them twice.
 //!
 //! For senders: the body is protobuf, as over gRPC. The headers `x-lockgate-tenant`, `x-lockgate-actor` and
-//! `x-lockgate-actor-type` say who sends. A message sent again must be the same one: `Nats-Msg-Id`, or ids or keys of all its
-//! jobs, make it so, and one that has neither is refused. An answer with the header `Nats-Service-Error-Code` is 400 (never)
-//! or 503 (not yet), and `Nats-Service-Error` says why. What is refused and was no question goes to `sys.job.dlq` as it
-//! came, with `x-lockgate-subject` and `x-lockgate-reason`. Installations on the same servers need an account each: these
+//! `x-lockgate-actor-type` name the sender. A repeated message must be recognisable: by `Nats-Msg-Id`, or by ids or keys of
+//! all its jobs; a message with neither is refused. An answer with the header `Nats-Service-Error-Code` is 400 (never) or
+//! 503 (not yet), and `Nats-Service-Error` says why. A refused message that was no question goes to `sys.job.dlq` as it
+//! came, with `x-lockgate-subject` and `x-lockgate-reason`. Installations that share servers need an account each, because
+//! these subjects are equal for all.
 //! subjects are the same for all.
 
 pub(crate) mod api;
@@ -40,26 +41,26 @@ use intake::Intake;
 use request_reply::RequestReplyServer;
 use subject::{IngressSubject, ResultSubject, SubmitSubject};
 
-/// Messages that are taken together.
+/// Messages that are processed together.
 const BATCH: usize = 256;
 
-/// Which doors are open.
+/// Which subjects are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
     pub submits: bool,
-    /// Serve the shared result subject and this process's own.
+    /// Serve the shared result subject and the one with this process's address.
     pub results: Option<String>,
 }
 
-/// How JetStream deals with messages that are not acknowledged.
+/// How JetStream treats unacknowledged messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryTerms {
-    /// Until a message is redelivered to another process. One in hand is reported to be in progress long before.
+    /// The time until a message is redelivered to another process. A held message is reported as in progress long before.
     pub ack_wait: Duration,
-    /// Deliveries of one message. One that was never acknowledged may be what ends our processes: when few are left, it
-    /// becomes a dead letter.
+    /// The most deliveries of one message. A message that was never acknowledged may be what kills processes: when few
+    /// deliveries are left, it becomes a dead letter.
     pub max_deliver: i64,
-    /// Servers that store each message.
+    /// How many servers store each message.
     pub replicas: usize,
 }
 
@@ -70,27 +71,27 @@ impl Default for DeliveryTerms {
 }
 
 const ACK_WAIT: Duration = Duration::from_mins(10);
-// Else a message whose acknowledgement was lost comes again after the guard forgot it.
+// Otherwise a message whose acknowledgement was lost could be redelivered after the guard forgot it.
 const _: () = assert!(ACK_WAIT.as_secs() <= PROCESSED_FOR.as_secs());
 
-/// Messages, since the doors were opened.
+/// Counts of messages since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IngressCounters {
-    /// Questions that got an answer, be it a refusal.
+    /// Questions that got an answer, including refusals.
     pub answered: u64,
-    /// Taken from JetStream and committed.
+    /// Messages taken from JetStream and committed.
     pub committed: u64,
-    /// Found in JetStream, and known to be done.
+    /// Messages from JetStream that were processed already.
     pub doubled: u64,
-    /// Became dead letters.
+    /// Messages that became dead letters.
     pub dead: u64,
-    /// In hand now because something is away or full.
+    /// Messages held now because a service is unreachable or full.
     pub held: u64,
     /// Subscriptions of the connection that ended and were made again.
     pub lapsed: u64,
 }
 
-/// Open until stopped or dropped.
+/// Served until stopped or dropped.
 pub struct IngressSubjects {
     counts: Arc<IngressCounts>,
     stop: watch::Sender<bool>,
@@ -132,25 +133,25 @@ impl IngressSubjects {
         self.counts.read()
     }
 
-    /// Reads the counters, also when the doors are no longer at hand.
+    /// Reads the counters, also after the subjects were stopped.
     pub fn meter(&self) -> impl Fn() -> IngressCounters + Send + Sync + 'static {
         let counts = Arc::clone(&self.counts);
         move || counts.read()
     }
 
-    /// Waits until a door ends although it was not stopped. Until this process starts again, nothing comes in there.
+    /// Waits until a task ends although it was not stopped. Nothing comes in on its subject until this process restarts.
     pub async fn ended(&mut self) -> String {
         ended(&mut self.open, "a door for messages of NATS").await
     }
 
-    /// Finishes what is being taken and gives the rest back, for others to have at once.
+    /// Finishes the messages being processed and returns the rest, so that other processes get them at once.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         while self.open.join_next().await.is_some() {}
     }
 }
 
-/// What all doors share.
+/// What all subjects share.
 struct IngressShared {
     transport: Arc<Transport>,
     terms: DeliveryTerms,

@@ -1,4 +1,4 @@
-//! Requests for messages of a stream, all on one subscription, so that nothing which is on its way gets lost between them.
+//! Requests for messages of a stream, all on one subscription, so that messages in flight between two requests are not lost.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use tokio::time::{Instant, timeout_at};
 use super::BATCH;
 use crate::transport::Transport;
 
-/// How long one request stands. A stop waits for its end.
+/// How long one request is open. A stop waits for its end.
 const ASK_FOR: Duration = Duration::from_secs(1);
-/// Bounds what a batch of large messages costs us.
+/// Bounds the memory of a batch of large messages.
 const ASK_BYTES: usize = 32 * 1024 * 1024;
-/// How much later the server may say that a request is over. One that it forgot is made again then.
+/// How late the server may report the end of a request. A request that it forgot is made again then.
 const LATE: Duration = Duration::from_secs(2);
-/// For what is on its way when a request is over.
+/// For messages in flight when a request ends.
 const MARGIN: Duration = Duration::from_millis(200);
 
-/// In the server's words when a request is over because the next message would exceed `ASK_BYTES`.
+/// The server's message when a request ends because the next message would exceed `ASK_BYTES`.
 const FULL: &str = "MaxBytes";
 
 pub(super) struct Pull {
     inbox: Subject,
     messages: Subscriber,
-    /// Messages asked for and not yet here; 0 is no request at all.
+    /// Messages requested and not received yet; 0 without a request.
     wanted: usize,
     until: Instant,
-    /// When the server gives up the latest request.
+    /// When the server drops the latest request.
     expires: Instant,
-    /// The server's own words.
+    /// The server's own message.
     refusal: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Pull {
     }
 
     pub(super) async fn ask(&mut self, transport: &Transport, consumer: &PullConsumer) -> Result<(), async_nats::Error> {
-        // A message larger than the bound would never come.
+        // With a smaller bound, a message larger than it would never come.
         let max_bytes = ASK_BYTES.max(2 * transport.client().max_payload());
         let request = BatchConfig { batch: BATCH, expires: Some(ASK_FOR), max_bytes, ..BatchConfig::default() };
         consumer.request_batch(request, self.inbox.clone()).await?;
@@ -58,12 +58,12 @@ impl Pull {
         Ok(())
     }
 
-    /// The server knows nothing of our request.
+    /// The server does not know the request any more.
     pub(super) fn forget(&mut self) {
         self.wanted = 0;
     }
 
-    /// Waits for a message, or for the end of the request. Fails if the server does not serve it. Safe to use in `select!`.
+    /// Waits for a message or for the end of the request. Fails if the server does not serve it. Safe to use in `select!`.
     pub(super) async fn next(&mut self, transport: &Transport) -> Result<Option<Message>, async_nats::Error> {
         while self.is_asking() {
             let Ok(next) = timeout_at(self.until, self.messages.next()).await else { break };
@@ -76,12 +76,12 @@ impl Pull {
         self.refusal.take().map_or(Ok(None), |refusal| Err(refusal.into()))
     }
 
-    /// Why the server does not serve what was asked for, told once.
+    /// Why the server refused the request; returned once.
     pub(super) fn refused(&mut self) -> Option<String> {
         self.refusal.take()
     }
 
-    /// What is here already.
+    /// Messages that have arrived already.
     pub(super) fn ready(&mut self, transport: &Transport) -> Vec<Message> {
         let mut ready = Vec::new();
         while let Some(Some(message)) = self.messages.next().now_or_never() {
@@ -90,11 +90,11 @@ impl Pull {
         ready
     }
 
-    /// Waits until no request stands any more, and returns what came before that. Unsubscribing sooner loses what is on
-    /// its way, and no other process gets that until JetStream redelivers it.
+    /// Waits until no request is open, and returns what came before that. Unsubscribing earlier loses messages in flight,
+    /// and no other process gets them until JetStream redelivers them.
     pub(super) async fn close(mut self, transport: &Transport) -> Vec<Message> {
         let mut rest = Vec::new();
-        // The server is not believed that it is over: it may speak of an earlier request.
+        // The server's report of the end is not trusted, because it may be about an earlier request.
         while let Ok(Some(message)) = timeout_at(self.expires + MARGIN, self.messages.next()).await {
             rest.extend(self.sort(transport, message));
         }
@@ -102,7 +102,7 @@ impl Pull {
         rest
     }
 
-    /// Tells messages from words about the request.
+    /// Separates messages from status reports about the request.
     fn sort(&mut self, transport: &Transport, message: async_nats::Message) -> Option<Message> {
         match message.status {
             None | Some(StatusCode::OK) => {

@@ -1,4 +1,4 @@
-//! Answers those who wait. Of all processes one gets each question.
+//! Answers senders that wait. Each question goes to one process.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::ConnectError;
 use crate::link::ANSWER_WITHIN;
 use crate::subscription::{Delivery, Subscription};
 
-/// The headers in which NATS services tell of errors.
+/// The headers in which NATS services report errors.
 const ERROR: &str = "Nats-Service-Error";
 const ERROR_CODE: &str = "Nats-Service-Error-Code";
 
@@ -40,7 +40,7 @@ impl<D: IngressSubject> RequestReplyServer<D> {
         Ok(Self { shared, questions, subject: PhantomData })
     }
 
-    /// For those who ask this process and no other.
+    /// For questions addressed to this process.
     pub(super) async fn at(shared: Arc<IngressShared>, address: &str) -> Result<Self, ConnectError> {
         let questions = shared.transport.subscribe(format!("{}.{address}", D::SUBJECT)).await?;
         Ok(Self { shared, questions, subject: PhantomData })
@@ -55,15 +55,15 @@ impl<D: IngressSubject> RequestReplyServer<D> {
             };
             let first = match next {
                 Delivery::Message(first) => first,
-                // Questions that were missed are asked again, and those of a stream come from there.
+                // A missed question is asked again by its sender, and stored messages come from the stream.
                 Delivery::Again => continue,
                 Delivery::Gone => return,
             };
             let batch = std::iter::once(first).chain(self.ready()).collect();
             self.take(batch).await;
         }
-        // What was given to us before is still ours to answer. A question that crosses our leave on the wire is not seen
-        // here: the stream has it, and a repeated question is answered.
+        // Questions delivered before the unsubscribe are still answered. One that crosses the unsubscribe on the wire is not
+        // received here: the stream has it, and a repeated question is answered.
         if self.questions.drain().await {
             while let Ok(Some(first)) = timeout(ANSWER_WITHIN, self.questions.rest()).await {
                 let batch = std::iter::once(first).chain(self.ready()).collect();
@@ -72,7 +72,7 @@ impl<D: IngressSubject> RequestReplyServer<D> {
         }
     }
 
-    /// What came while the previous batch was committed.
+    /// Questions that arrived while the previous batch was committed.
     fn ready(&mut self) -> impl Iterator<Item = Message> + '_ {
         std::iter::from_fn(|| self.questions.ready()).take(BATCH - 1)
     }
@@ -82,10 +82,11 @@ impl<D: IngressSubject> RequestReplyServer<D> {
             let inbound = InboundMessage::new(D::SUBJECT, &message);
             message.reply.map(|reply| Request { reply, inbound })
         };
-        // Who does not ask is served from the stream.
+        // Messages without a reply subject are served from the stream.
         let questions: Vec<Request> = messages.into_iter().filter_map(question).collect();
         let ids: Vec<String> = questions.iter().map(|question| question.inbound.id.clone()).collect();
-        // Another process may have it, or be done with it: the sender waits all the same, and the Store knows the answer.
+        // Another process may have processed it or be doing so: the sender waits nevertheless, and the Store knows the
+        // answer.
         let standings = self.shared.guard.begin(&ids).await;
         let answers = self.enter(&questions).await;
         self.settle(&ids, &standings, &answers).await;
@@ -94,7 +95,7 @@ impl<D: IngressSubject> RequestReplyServer<D> {
         }
     }
 
-    /// One answer for each question.
+    /// One answer per question.
     async fn enter(&self, questions: &[Request]) -> Vec<IngressAnswer<D::Reply>> {
         let mut orders = Vec::new();
         let read = |question: &Request| match D::read(&question.inbound) {
@@ -111,8 +112,8 @@ impl<D: IngressSubject> RequestReplyServer<D> {
         refused.into_iter().map(|refused| refused.or_else(|| entered.next()).unwrap_or_else(unanswered)).collect()
     }
 
-    /// What was put off is left to the stream, which has it too and tries for as long as it takes. What was refused is not
-    /// even a dead letter: the sender hears of it.
+    /// A postponed message is left to the stream, which has it too and retries as long as needed. A refused one becomes no
+    /// dead letter, because its sender gets the answer.
     async fn settle(&self, ids: &[String], standings: &[MessageStanding], answers: &[IngressAnswer<D::Reply>]) {
         let (mut finished, mut released) = (Vec::new(), Vec::new());
         for ((id, standing), answer) in ids.iter().zip(standings).zip(answers) {

@@ -1,4 +1,4 @@
-//! What JetStream keeps for us. Made again whenever it is gone: nothing else is stored there than messages on their way.
+//! The JetStream streams. They are created again whenever they are gone, because they hold only messages in transit.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use super::subject::IngressSubject;
 
 pub(crate) const DEAD_SUBJECT: &str = "sys.job.dlq";
 const DEAD_STREAM: &str = "LOCKGATE_DLQ";
-/// All processes take from the same consumer.
+/// All processes share this consumer.
 const CONSUMER: &str = "lockgate";
 const KEPT_FOR: Duration = Duration::from_hours(7 * 24);
 const DEAD_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
-/// Within it a message with the same id is stored once.
+/// Within this time a message with a known id is not stored again.
 const SAME_WITHIN: Duration = Duration::from_mins(2);
-/// Messages on their way to all processes together.
+/// Messages in flight to all processes together.
 const UNACKNOWLEDGED_MAX: i64 = 2_048;
 
-/// Makes sure of the stream of a door, of its consumer and of the dead letters.
+/// Makes sure that the subject's stream, its consumer and the stream of dead letters exist.
 pub(crate) async fn ensure<D: IngressSubject>(
     jetstream: &Context,
     terms: &DeliveryTerms,
@@ -30,8 +30,8 @@ pub(crate) async fn ensure<D: IngressSubject>(
     Ok(jetstream.create_consumer_on_stream(consumer::<D>(terms), D::STREAM).await?)
 }
 
-/// Without acknowledgements: the sender's reply subject is for our answer, which says that the message is committed,
-/// where JetStream's says only that it is stored, perhaps not even on disk.
+/// Without JetStream's acknowledgements: the reply subject is for Lockgate's answer, which says that the message is
+/// committed, while JetStream's only says that it is stored, perhaps not even on disk.
 fn messages<D: IngressSubject>(terms: &DeliveryTerms) -> Config {
     Config {
         name: D::STREAM.to_owned(),
@@ -46,7 +46,7 @@ fn messages<D: IngressSubject>(terms: &DeliveryTerms) -> Config {
     }
 }
 
-/// Those who ask one process name it after the subject.
+/// Questions to one process have its address after the subject.
 fn subjects<D: IngressSubject>() -> Vec<String> {
     let base = D::SUBJECT.to_owned();
     if D::IS_ADDRESSED { vec![format!("{base}.*"), base] } else { vec![base] }
@@ -72,7 +72,7 @@ fn consumer<D: IngressSubject>(terms: &DeliveryTerms) -> pull::Config {
         ack_wait: terms.ack_wait,
         max_deliver: terms.max_deliver,
         max_ack_pending: UNACKNOWLEDGED_MAX,
-        // None is all that the stream has.
+        // An empty filter selects the whole stream.
         filter_subject: if D::IS_ADDRESSED { String::new() } else { D::SUBJECT.to_owned() },
         ..pull::Config::default()
     }

@@ -1,4 +1,4 @@
-//! The two doors: what is read from a letter, and who takes it.
+//! The two ingress subjects: how their messages are decoded and processed.
 
 use async_trait::async_trait;
 use lockgate_proto::v1;
@@ -11,21 +11,21 @@ use super::inbound_message::InboundMessage;
 pub(crate) trait IngressSubject: Send + Sync + 'static {
     const SUBJECT: &'static str;
     const STREAM: &'static str;
-    /// Whether one process may be asked, by its address after the subject.
+    /// Whether one process can be addressed, by its address after the subject.
     const IS_ADDRESSED: bool;
     type Order: Send;
     type Reply: Message;
 
-    /// Fails with what the sender should do about it.
+    /// The error says what the sender should do.
     fn read(inbound: &InboundMessage) -> Result<Self::Order, String>;
 
     async fn enter(ingress: &dyn Ingress, orders: Vec<Self::Order>) -> Vec<IngressAnswer<Self::Reply>>;
 
-    /// What was refused for good inside of an answer. It becomes a dead letter.
+    /// Final refusals inside an answer; they become a dead letter.
     fn refusals(reply: &Self::Reply) -> Option<String>;
 }
 
-/// New jobs: `SubmitJobsRequest`, answered with `SubmitJobsResponse`. One `SubmitJobRequest` reads the same.
+/// New jobs: `SubmitJobsRequest`, answered with `SubmitJobsResponse`. One `SubmitJobRequest` has the same encoding.
 pub(crate) struct SubmitSubject;
 
 #[async_trait]
@@ -71,7 +71,7 @@ impl IngressSubject for SubmitSubject {
     }
 }
 
-/// Results of workers: `WorkerMessage`, answered with `ServerMessage`. Tokens tell repeats apart.
+/// Results of workers: `WorkerMessage`, answered with `ServerMessage`. Attempt tokens identify repeats.
 pub(crate) struct ResultSubject;
 
 #[async_trait]
@@ -95,7 +95,7 @@ impl IngressSubject for ResultSubject {
         ingress.report(orders).await
     }
 
-    /// A result that no longer counts was expected to be possible, and is answered as such.
+    /// A result that no longer counts is normal, and the answer says so.
     fn refusals(_: &Self::Reply) -> Option<String> {
         None
     }

@@ -127,7 +127,7 @@ async fn results_for_one_process_are_answered_there_and_kept_for_all() {
     let here = stage.ask("sys.job.result.here", Some("t-1:result"), report.clone()).await;
     assert_eq!(v1::ServerMessage::decode(here.payload).expect("an answer").acks.len(), 1);
     subjects.stop().await;
-    // Its process is gone: whoever comes next takes it from the stream.
+    // Its process is gone: the next process takes it from the stream.
     let result = v1::Result { job_id: "b".into(), token: "t-2".into(), outcome: None, ..v1::Result::default() };
     let late = v1::WorkerMessage { results: vec![result], ..v1::WorkerMessage::default() }.encode_to_vec();
     stage.client.publish("sys.job.result.elsewhere", late.into()).await.expect("sent");

@@ -1,4 +1,4 @@
-//! Outbox rows arrive in order, once for whoever looks at message ids.
+//! Outbox rows arrive in order, once for a reader that compares message ids.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn relay(nats: &Nats) -> (Arc<Transport>, Relay) {
     (Arc::clone(&transport), Relay::new(transport, DeliveryTerms::default()))
 }
 
-/// A stream of somebody who listens to `events.>`.
+/// The stream of a client that listens to `events.>`.
 async fn events(nats: &Nats) -> jetstream::stream::Stream {
     let jetstream = jetstream::new(async_nats::connect(nats.url()).await.expect("NATS answers"));
     let config =
@@ -111,7 +111,7 @@ async fn nothing_is_delivered_while_nats_is_away_and_all_of_it_after() {
     until("the rows are relayed", async || relay.deliver(rows()).await.done.len() == 2).await;
 }
 
-/// Nobody made the stream, and a server that was wiped has forgotten it.
+/// No operator made the stream, and a server that was wiped has forgotten it.
 #[tokio::test]
 async fn the_stream_of_dead_letters_is_made_whenever_it_is_gone() {
     let nats = server();

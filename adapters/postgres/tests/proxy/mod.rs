@@ -57,7 +57,7 @@ impl Proxy {
         Self { port, script }
     }
 
-    /// The same database, through the proxy.
+    /// The configuration of the database, through the proxy.
     pub(crate) fn config(&self, config: &Config) -> Config {
         let mut through: Config = format!("postgres://lockgate@127.0.0.1:{}/postgres", self.port).parse().unwrap();
         through.options(config.get_options().unwrap_or_default());

@@ -1,8 +1,8 @@
-//! One limit: how much of it is used, and who waits for it.
+//! One limit: how much of it is used, and which lanes wait for it.
 //!
-//! Two things hold whenever nothing is being done, and together they are L-6 and L-7.
-//! - No lane is let through by a limit without room.
-//! - If a group waits, its bound is reached, or as many of its lanes were let through as there is room, at least one.
+//! Two conditions hold between operations; together they are L-6 and L-7.
+//! - A limit without room lets no lane through.
+//! - If a group waits, its bound is reached, or as many of its lanes were let through as there is room, and at least one.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub(in super::super) struct LimitGate {
     pub(super) key: Arc<str>,
     pub(super) held: u32,
     pub(super) bucket: Option<Bucket>,
-    /// Lanes that know this gate, whether anything waits in them or not.
+    /// The number of lanes with this limit, whether they have jobs or not.
     pub(super) lanes: usize,
     pub(super) line: LimitLine,
-    /// Its entry among those that wait for a time.
+    /// Its entry among the limits that wait for a time.
     pub(super) due: Option<Timestamp>,
 }
 
@@ -36,8 +36,8 @@ impl LimitGate {
         self.lanes > 0 || self.held > 0
     }
 
-    /// Whether a lane that comes now must wait: others wait already, or were let through to all the room there is. It must not
-    /// overtake them because its tenant happens to be next in a queue.
+    /// Whether a lane that comes now must wait: others wait already, or were let through to all the room there is. Otherwise
+    /// it could overtake them because its tenant happens to be next in a queue.
     pub(in super::super) fn refuses(&self, group: LineGroup, now: Timestamp) -> bool {
         self.line.open_in(group) >= self.room(group.max, now) as usize || self.line.waits(group)
     }
@@ -47,18 +47,18 @@ impl LimitGate {
         if self.tokens(now) == 0 { Vec::new() } else { self.line.waiting_above(self.held).collect() }
     }
 
-    /// The next lane of a group, while fewer were let through than there is room.
+    /// The next lane of a group, if fewer were let through than there is room.
     pub(in super::super) fn next(&self, group: LineGroup, now: Timestamp) -> Option<LaneAddress> {
         let room = self.room(group.max, now) as usize;
         if self.line.open_in(group) < room { self.line.next(group) } else { None }
     }
 
-    /// Lanes that were let through and find no room any more.
+    /// Lanes that were let through and have no room any more.
     pub(in super::super) fn crowded_out(&self, now: Timestamp) -> Vec<LaneAddress> {
         if self.tokens(now) == 0 { self.line.all_open() } else { self.line.open_up_to(self.held) }
     }
 
-    /// When the rate has room, if a lane waits for nothing else.
+    /// When the rate has room again, if a lane waits for nothing else.
     pub(super) fn next_room_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.line.waiting_above(self.held).next()?;
         self.bucket.as_ref()?.again_at(now)
@@ -83,7 +83,7 @@ impl LimitGate {
     }
 }
 
-/// How many attempts a limit lets run at once.
+/// How many attempts a limit allows at once.
 pub(super) fn bound(limit: &Limit) -> u32 {
     limit.max.unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
-//! The lanes of one limit: those that may go on, and those that wait for it, in order.
+//! The lanes of one limit: those let through and those that wait, in order.
 //!
-//! Tenants take turns here as they do in the queues, so that one with a thousand lanes does not keep a limit from one with a
-//! single lane. A tenant keeps its place while any of its lanes is in the line, let through or not: only being served
+//! Tenants take turns here as in the queues, so that a tenant with a thousand lanes does not keep a limit from one with a
+//! single lane. A tenant keeps its position while any of its lanes is in the line, let through or waiting: only being served
 //! moves it to the back.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,18 +11,18 @@ use lockgate_core::lane::Priority;
 
 use super::super::catalog::LaneAddress;
 
-/// Lanes that stand for each other: the same bound, the same urgency, the same workers. Room for one of them is offered to
-/// each group, because the workers that could use it may serve one group only.
+/// Interchangeable lanes: equal bound, priority and requirements. Room for one of them is offered to each group, because the
+/// workers that could use it may serve one group only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct LineGroup {
-    /// First, so that groups whose bound is reached lie side by side.
+    /// The first field, so that groups whose bound is reached are adjacent.
     pub(in super::super) max: u32,
     pub(in super::super) priority: Priority,
     pub(in super::super) fit: u32,
 }
 
 impl LineGroup {
-    /// The least group with a bound above `held`.
+    /// The smallest group with a bound above `held`.
     fn above(held: u32) -> Self {
         Self { max: held.saturating_add(1), priority: Priority::Critical, fit: 0 }
     }
@@ -38,11 +38,11 @@ enum Stands {
 #[derive(Debug, Default)]
 pub(super) struct LimitLine {
     ring: TenantRing<u32, Stands>,
-    /// Never empty sets.
+    /// Contains no empty set.
     open: BTreeMap<LineGroup, BTreeSet<LaneAddress>>,
-    /// How many of `open` a tenant has.
+    /// How many lanes of `open` a tenant has.
     open_of: BTreeMap<u32, usize>,
-    /// By group and tenant, in the order in which they were first refused. Never empty sets.
+    /// By group and tenant, in the order in which they were first refused. Contains no empty set.
     waiting: BTreeMap<LineGroup, BTreeMap<u32, BTreeSet<(u64, LaneAddress)>>>,
 }
 
@@ -89,7 +89,7 @@ impl LimitLine {
         }
     }
 
-    /// A lane of the tenant took one unit. True when its tenant's turn is over.
+    /// Counts one unit that a lane of the tenant took. True if its tenant's turn is over.
     pub(super) fn served(&mut self, tenant: u32, weight: u32) -> bool {
         self.ring.served(tenant, weight)
     }
@@ -103,7 +103,7 @@ impl LimitLine {
         self.waiting.range(LineGroup::above(held)..).map(|(group, _)| *group)
     }
 
-    /// The next of a group to be let through.
+    /// The next lane of a group to be let through.
     pub(super) fn next(&self, group: LineGroup) -> Option<LaneAddress> {
         let tenant = self.ring.first([Stands::Waiting(group)])?;
         self.waiting.get(&group)?.get(&tenant)?.first().map(|(_, at)| *at)
@@ -113,7 +113,7 @@ impl LimitLine {
         self.open.get(&group).map_or(0, BTreeSet::len)
     }
 
-    /// Lanes that were let through and whose bound is reached now.
+    /// Lanes that were let through and whose bound is now reached.
     pub(super) fn open_up_to(&self, held: u32) -> Vec<LaneAddress> {
         self.open.range(..LineGroup::above(held)).flat_map(|(_, lanes)| lanes).copied().collect()
     }

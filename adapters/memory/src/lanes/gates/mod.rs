@@ -1,5 +1,5 @@
-//! The limits that lanes pass, by key. Only those exist that some lane knows, something is held of, or whose rate
-//! remembers what was started lately.
+//! The limits of lanes, by key. A limit exists while some lane has it, something is held of it, or its rate remembers recent
+//! starts.
 
 mod gate;
 mod line;
@@ -16,23 +16,23 @@ pub(super) use gate::LimitGate;
 pub(super) use line::LineGroup;
 use lockgate_ports::lanes::LimitView;
 
-/// Never given out twice.
+/// Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GateId(u64);
 
-/// A gate as one lane passes it. Lanes may share a count and be bound differently: policy bounds each verdict's jobs.
+/// A limit as one lane passes it. Lanes may share a count with different bounds, because each verdict sets its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GatePassage {
     pub(super) gate: GateId,
     pub(super) max: u32,
 }
 
-/// Whether what was taken of a rate comes back.
+/// Whether a unit of a rate was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Something was started.
+    /// A job was started.
     Started,
-    /// Nothing was: the rate is as if it had not been asked.
+    /// No job was started: the unit returns to the rate.
     Unused,
 }
 
@@ -41,14 +41,14 @@ pub(super) struct Gates {
     ids: BTreeMap<Arc<str>, GateId>,
     gates: BTreeMap<GateId, LimitGate>,
     last: u64,
-    /// Gates that lanes wait for and that have room at this time.
+    /// Limits that lanes wait for, by the time at which their rate has room.
     due: BTreeSet<(Timestamp, GateId)>,
-    /// Unused gates whose rate has nothing to remember from this time on.
+    /// Unused limits, by the time from which their rate has nothing to remember.
     cooling: BTreeSet<(Timestamp, GateId)>,
 }
 
 impl Gates {
-    /// What a new configuration keeps: the rates, so that loading it again and again is no way around them.
+    /// The rates, which a new configuration keeps: reloading it must not reset them.
     pub(super) fn rates_only(self, now: Timestamp) -> Self {
         let mut kept = Self { last: self.last, ..Self::default() };
         for (id, gate) in self.gates {
@@ -68,14 +68,14 @@ impl Gates {
         self.gates.get(&id)
     }
 
-    /// A lane passes this limit from now on.
+    /// Adds a lane that passes this limit.
     pub(super) fn join(&mut self, limit: &Limit) -> GatePassage {
         let (id, gate) = self.gate(limit);
         gate.lanes += 1;
         GatePassage { gate: id, max: gate::bound(limit) }
     }
 
-    /// A lane that passed it is forgotten.
+    /// Removes a lane that passed this limit.
     pub(super) fn part(&mut self, id: GateId, now: Timestamp) {
         if let Some(gate) = self.gates.get_mut(&id) {
             gate.lanes -= 1;
@@ -83,7 +83,7 @@ impl Gates {
         }
     }
 
-    /// One unit for a job that is being claimed.
+    /// Takes one unit for a job that is being claimed.
     pub(super) fn take(&mut self, id: GateId, now: Timestamp) {
         if let Some(gate) = self.gates.get_mut(&id) {
             gate.held += 1;
@@ -93,7 +93,7 @@ impl Gates {
         }
     }
 
-    /// One unit for an attempt that runs already, room or not. When it started is not known, so no rate is charged.
+    /// Takes one unit for a running attempt, regardless of room. Its start time is unknown, so no rate is charged.
     pub(super) fn count(&mut self, limit: &Limit) -> GateId {
         let (id, gate) = self.gate(limit);
         gate.held += 1;
