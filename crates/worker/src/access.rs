@@ -1,4 +1,4 @@
-//! How a server is spoken to: over TLS or in the clear, and on whose behalf.
+//! How a server is reached: over TLS or without, and with which credential.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
 
-/// Applications name these files in their own way, so errors name their purpose.
+/// Applications have their own flags for these files, so errors name the files' purpose.
 const NAMES: FileNames = FileNames { ca: "TLS authority", cert: "client certificate", key: "key of the client certificate" };
 
-/// A channel on which every call shows the credential.
+/// A channel that adds the credential to every call.
 pub(crate) type BearerChannel = InterceptedService<Channel, Bearer>;
 
-/// An API key or a token, as its owner holds it. Sent, and never printed.
+/// An API key or a token. Its `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential(Arc<str>);
 
@@ -46,28 +46,28 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// What is used of TLS with `https` addresses. All files are PEM.
+/// TLS settings for `https` addresses. All files are PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Authorities believed beside the public ones.
+    /// Authorities trusted besides the public ones.
     pub ca: Option<PathBuf>,
-    /// Shown to the server: a certificate with its chain, and its key.
+    /// The client certificate with its chain, and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Everything it takes to be let in.
+/// How a client authenticates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub credential: Option<Credential>,
     pub tls: Tls,
-    /// The server is in this process, whatever its address looks like: a credential may go to it in the clear.
+    /// The server is in this process, whatever its address looks like, so a credential may be sent to it without TLS.
     pub in_process: bool,
-    /// The caller insists that a credential may travel over a network in the clear: something else encrypts it, or the network is
-    /// trusted.
+    /// The caller allows a credential to be sent over a network without TLS, because the network is trusted or encrypted
+    /// otherwise.
     pub plaintext: bool,
 }
 
-/// Why a server cannot be spoken to like this.
+/// Why a server cannot be reached with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     #[error("{0:?} is not an address; it must look like https://host:port, or http://host:port")]
@@ -83,7 +83,7 @@ pub enum AccessError {
 }
 
 impl Access {
-    /// A way to the server at `url`. Nothing is sent yet.
+    /// The endpoint of the server at `url`. Nothing is sent yet.
     pub fn endpoint(&self, url: &str) -> Result<Endpoint, AccessError> {
         let wrong = || AccessError::Address(url.to_owned());
         let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|_| wrong())?;
@@ -101,7 +101,7 @@ impl Access {
         self.credential.is_none() || self.in_process || self.plaintext || is_here(uri)
     }
 
-    /// Shows the credential, if there is one, with every call.
+    /// Adds the credential, if there is one, to every call.
     pub fn bearer(&self) -> Result<Bearer, AccessError> {
         let header = |credential: &Credential| {
             let word = Some(&*credential.0).filter(|text| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic()));
@@ -142,7 +142,7 @@ impl Tls {
     }
 }
 
-/// Whether what is sent there stays on this machine.
+/// Whether the address is on this machine.
 fn is_here(uri: &Uri) -> bool {
     lockgate_tls::is_here(uri.host().unwrap_or_default())
 }

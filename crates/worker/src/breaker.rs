@@ -1,4 +1,4 @@
-//! Circuit breakers for what handlers call: a target that is down is not called by every waiting job.
+//! Circuit breakers for the targets of handlers, so that a target which is down is not called by every waiting job.
 //!
 //! ```
 //! use lockgate_worker::{Breakers, JobError, Worker};
@@ -32,20 +32,20 @@ use tokio::time::Instant;
 
 use crate::error::JobError;
 
-/// Targets remembered. Beyond them the ones with nothing against them are forgotten.
+/// The most remembered targets. Beyond them, targets without failures are forgotten.
 const TARGETS_MAX: usize = 10_000;
-/// How long jobs wait for a probe that is on its way, and after which one more goes out. Longer, and jobs snooze on after a probe
-/// has found the target well.
+/// How long jobs wait for a probe in flight before another one is sent. If it were longer, jobs would snooze on after a
+/// probe has found the target healthy.
 const PROBE_TTL: Duration = Duration::from_secs(2);
 
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerRules {
-    /// Latest calls that are looked at. It never opens on fewer.
+    /// The number of latest calls that count. A breaker never opens on fewer.
     pub calls: usize,
-    /// As many failures among them open it.
+    /// This many failures among them open the breaker.
     pub failures: u32,
-    /// How long it is open before one call is let through as a probe. A probe that fails doubles it.
+    /// How long the breaker is open before a probe is let through. A failed probe doubles it.
     pub rest: Duration,
     /// The longest rest.
     pub rest_max: Duration,
@@ -77,22 +77,22 @@ struct TrackedTargets {
     refused: u64,
 }
 
-/// What breakers did so far, for metrics.
+/// Counters for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BreakerCounts {
     /// Targets that are not called now, or only by probes.
     pub open: u64,
-    /// How often a breaker opened, be it again after a probe.
+    /// How often a breaker opened, including after a failed probe.
     pub opened: u64,
     /// Calls that were not let through.
     pub refused: u64,
 }
 
-/// The target is known to be down. As a [`JobError`] it snoozes the job until the breaker lets a call through.
+/// The target is known to be down. Converted to a [`JobError`], it snoozes the job until the breaker lets a call through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CircuitOpen {
     pub target: String,
-    /// Until it makes sense to ask again.
+    /// The time after which a call may be tried again.
     pub wait: Duration,
 }
 
@@ -113,7 +113,7 @@ impl Breakers {
         Self { shared: Arc::new(SharedBreakers { rules, ..SharedBreakers::default() }) }
     }
 
-    /// Asks to call `target`.
+    /// Asks for permission to call `target`.
     pub fn admit(&self, target: &str) -> Result<Permit, CircuitOpen> {
         let (now, mut state) = (self.shared.now(), self.shared.state.lock());
         let TrackedTargets { targets, refused, .. } = &mut *state;
@@ -155,7 +155,7 @@ impl Breakers {
 }
 
 impl SharedBreakers {
-    /// By a clock that is never set.
+    /// A clock that cannot be set.
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX))
     }
@@ -174,7 +174,7 @@ impl BreakerRules {
     }
 }
 
-/// Permission for one call. Dropped without a word, as when a job is cancelled, it counts for nothing.
+/// Permission for one call. A permit that is dropped without a report, as when a job is cancelled, does not count.
 #[must_use = "a permit that is dropped at once says nothing about the call"]
 pub struct Permit {
     breakers: Breakers,
@@ -183,15 +183,15 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The target answered. Whether the answer is good for the job is another question.
+    /// The target answered; whether the answer is good for the job does not matter here.
     pub fn succeeded(mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.breakers.with(&self.target, |breaker| breaker.succeeded(ticket));
         }
     }
 
-    /// The target did not answer, or said that it is not well. Some if the breaker is open now: the failure is then the target's
-    /// and not the job's, which had better snooze than spend an attempt on it.
+    /// The target did not answer, or reported that it is unhealthy. Some if the breaker is open now: then the target is at
+    /// fault and not the job, which should snooze instead of spending an attempt.
     pub fn failed(mut self) -> Option<CircuitOpen> {
         let ticket = self.ticket.take()?;
         self.breakers.failed(&self.target, ticket)

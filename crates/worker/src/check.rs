@@ -1,4 +1,4 @@
-//! A handler asks policy before it does something that cannot be undone.
+//! Handlers ask policy before they do something that cannot be undone.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tonic::metadata::AsciiMetadataValue;
 use crate::context::Context;
 use crate::error::JobError;
 
-/// A check that takes longer is no check.
+/// After this time the check counts as unanswered.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a handler is about to do.
+/// The action that a handler is about to take.
 #[derive(Clone, Copy, Debug)]
 pub enum Act<'a> {
     /// Call a tool, by name.
@@ -25,11 +25,11 @@ pub enum Act<'a> {
 }
 
 impl Context {
-    /// Asks policy whether this attempt may do this. The answer is recorded with the attempt. `detail` is one JSON value
-    /// that rules may look at.
+    /// Asks policy whether this attempt may take the action. The verdict is recorded with the attempt. `detail` is one JSON
+    /// value that rules may match on.
     ///
-    /// A refusal is a fatal error with the rule and its reason; no answer is a retryable one. So `ctx.check(…).await?` lets a
-    /// handler go on only with a yes.
+    /// A refusal is a fatal error with the rule and its reason; a missing answer is a retryable one. So after
+    /// `ctx.check(…).await?` a handler continues only if the action is allowed.
     pub async fn check(&self, act: Act<'_>, detail: &serde_json::Value) -> Result<(), JobError> {
         let (kind, value) = match act {
             Act::Tool(name) => ("tool", name),

@@ -36,12 +36,12 @@ use crate::access::BearerChannel;
 use crate::context::Context;
 use crate::error::{JobError, millis};
 
-/// Children sent in one call, and about how many bytes of payloads.
+/// The most children sent in one call, and about how many bytes of payloads.
 const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
-/// A call that takes longer has failed.
+/// After this time the call counts as failed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Those for which there is no room are sent again after the time that the server names, and not before this.
+/// Children without room are sent again after the time that the server names, and not earlier than this.
 const AGAIN_AT_LEAST: Duration = Duration::from_millis(50);
 
 /// A job to be submitted as a child.
@@ -71,7 +71,7 @@ impl Child {
         self
     }
 
-    /// How often it may fail.
+    /// How many attempts may fail.
     #[must_use]
     pub fn max_attempts(mut self, attempts: u32) -> Self {
         self.set(|job| job.max_attempts = Some(attempts));
@@ -85,14 +85,14 @@ impl Child {
         self
     }
 
-    /// A capability that its worker must have.
+    /// A capability that the child's worker must have.
     #[must_use]
     pub fn requires(mut self, capability: impl Into<String>) -> Self {
         self.set(|job| job.requires.push(capability.into()));
         self
     }
 
-    /// Anything else that a job may say. `job_id` and `idempotency_key` must stay empty: the key is its name.
+    /// Sets any other field of the job. `job_id` and `idempotency_key` must stay empty, because the key names the child.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut NewJob)) -> Self {
         self.set(change);
@@ -106,7 +106,7 @@ impl Child {
     }
 }
 
-/// How long to wait for children, and what follows if some are still under way then.
+/// How long to wait for children, and what happens if some are still under way then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
     timeout: Option<Duration>,
@@ -114,12 +114,12 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Then the job fails, unless [`or_review`](Self::or_review) says otherwise. The default is a day.
+    /// After the timeout the job fails, unless [`or_review`](Self::or_review) is set. The default is a day.
     pub fn up_to(timeout: Duration) -> Self {
         Self { timeout: Some(timeout), review: false }
     }
 
-    /// Then a person is asked whether the job goes on with what there is.
+    /// After the timeout a person decides whether the job continues with the children that have ended.
     #[must_use]
     pub fn or_review(mut self) -> Self {
         self.review = true;
@@ -134,16 +134,16 @@ impl From<Wait> for result::AwaitChildren {
     }
 }
 
-/// The job waited for its children and was called again.
+/// The job has waited for its children and was called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gathered {
-    /// How often, in this life.
+    /// How often it has waited in this life.
     pub rounds: u32,
-    /// The last time before all of them had ended: a person let it go on.
+    /// The last wait ended before all children had, because a person let the job continue.
     pub partial: bool,
 }
 
-/// What became of a child.
+/// The outcome of a child.
 #[derive(Clone, Debug)]
 pub struct ChildOutcome {
     pub key: String,
@@ -160,12 +160,12 @@ impl ChildOutcome {
         self.state == "SUCCEEDED"
     }
 
-    /// Its result as JSON text; null unless it succeeded and policy has let the result out.
+    /// The child's result as JSON text; null unless it succeeded and policy exposed the result.
     pub fn result_json(&self) -> &[u8] {
         if self.result.is_empty() { b"null" } else { &self.result }
     }
 
-    /// Its result as `T`.
+    /// The child's result as `T`.
     pub fn result<T: DeserializeOwned>(&self) -> Result<T, JobError> {
         serde_json::from_slice(self.result_json())
             .map_err(|error| JobError::fatal(format_args!("the result of child {}: {error}", self.key)))
@@ -186,12 +186,12 @@ impl From<v1::ChildOutcome> for ChildOutcome {
 }
 
 impl Context {
-    /// Submits children of this job; their ids in the order given. They are jobs of its tenant and its submitter, under the
-    /// same policy and quotas as all. Those for which there is no room are sent again when the server says so, as long as
-    /// the attempt lasts. One that is refused for good is a fatal error, and its siblings are there nevertheless.
+    /// Submits children of this job and returns their ids in order. They have its tenant and its submitter, and obey policy
+    /// and quotas like every job. Children without room are sent again when the server says so, as long as the attempt
+    /// lasts. A child that is refused for good is a fatal error; the other children exist nevertheless.
     ///
-    /// Children do not hold the job up: end the attempt with [`JobError::await_children`] to be called again after them.
-    /// Those that are still under way when the job fails, times out, is denied or cancelled are cancelled too.
+    /// Children do not delay the job: end the attempt with [`JobError::await_children`] to be called again after them.
+    /// Children still under way when the job fails, times out, is denied or cancelled are cancelled too.
     pub async fn submit_children(&self, children: impl IntoIterator<Item = Child>) -> Result<Vec<String>, JobError> {
         let children = children.into_iter().map(|child| child.0.map_err(JobError::fatal));
         let mut ids = Vec::new();
@@ -241,8 +241,8 @@ impl Context {
         Ok(ids.into_iter().flatten().collect())
     }
 
-    /// What became of the children of this life of the job, in the order in which they were submitted; also of those still under
-    /// way. A result that policy holds back is not among them.
+    /// The outcomes of the children of this life, in the order of submission, including those still under way. Results that
+    /// policy holds back are left out.
     pub async fn children(&self) -> Result<Vec<ChildOutcome>, JobError> {
         let (mut children, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -272,7 +272,7 @@ impl Context {
     }
 }
 
-/// What is wrong with the request stays wrong; everything else may pass.
+/// An invalid request stays invalid; every other error may be temporary.
 fn answered<T>(answer: Result<T, Box<Status>>) -> Result<T, JobError> {
     answer.map_err(|status| {
         let text = format!("children: {}", status.message());

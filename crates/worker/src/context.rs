@@ -1,4 +1,4 @@
-//! What a handler knows of the attempt it runs, and what it can tell the server while it runs.
+//! The context of a handler call: facts about the attempt, and messages to the server while it runs.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::children::Gathered;
 use crate::session::{RunningAttempt, SessionState};
 use crate::trace;
 
-/// Handed to every handler call. Cheap to clone.
+/// Passed to every handler call. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     attempt: Arc<RunningAttempt>,
@@ -25,7 +25,7 @@ impl Context {
         &self.attempt.assignment.job_id
     }
 
-    /// Number of this attempt, from 1. It grows over retries, losses and replays, and never restarts.
+    /// The number of this attempt, from 1. It grows over retries, losses and replays, and never starts again.
     pub fn attempt(&self) -> u32 {
         self.attempt.assignment.attempt
     }
@@ -42,7 +42,8 @@ impl Context {
         &self.attempt.assignment.trace_id
     }
 
-    /// W3C trace context for whatever the handler calls: send it as the header `traceparent`. None if the job is not traced.
+    /// The W3C trace context for the handler's own calls: send it as the header `traceparent`. None if the job is not
+    /// traced.
     pub fn traceparent(&self) -> Option<String> {
         trace::context(&self.attempt.assignment, self.session_state.writes_spans()).map(|context| context.to_string())
     }
@@ -55,7 +56,7 @@ impl Context {
         &self.attempt.assignment.env
     }
 
-    /// Whether policy lets this attempt open connections. Built-in handlers keep to it; so should yours.
+    /// Whether policy lets this attempt open connections. Built-in handlers obey it; yours should too.
     pub fn may_use_network(&self) -> bool {
         self.attempt.assignment.network != Some(false)
     }
@@ -65,8 +66,8 @@ impl Context {
         self.attempt.assignment.exec != Some(false)
     }
 
-    /// Whether the job waited for its children and was called again, in this life. Also true for later attempts, should this one
-    /// fail or be lost.
+    /// Present if the job has waited for its children and was called again, in this life; also in later attempts, if this
+    /// one fails or is lost.
     pub fn gathered(&self) -> Option<Gathered> {
         let assignment = &self.attempt.assignment;
         let gathered = Gathered { rounds: assignment.gathered, partial: assignment.gathered_partly };
@@ -81,17 +82,17 @@ impl Context {
         self.session_state.channel()
     }
 
-    /// Tells watchers how far the job is. Only the latest report waiting to be sent is sent.
+    /// Reports progress to watchers. Only the latest unsent report is sent.
     pub fn progress(&self, percent: u32, message: impl Into<String>) {
         self.session_state.progress(&self.attempt, percent, message.into());
     }
 
-    /// Adds a line to the job's log. Lines beyond what the connection can carry are dropped and counted in the log itself.
+    /// Adds a line to the job's log. Lines that the connection cannot carry are dropped, and the log says how many.
     pub fn log(&self, line: impl Into<String>) {
         self.session_state.log(&self.attempt, line.into());
     }
 
-    /// Whether the attempt no longer counts. A handler that goes on is dropped a second later.
+    /// Whether the attempt no longer counts. A handler that continues is dropped a second later.
     pub fn is_cancelled(&self) -> bool {
         self.attempt.is_cancelled()
     }
@@ -101,8 +102,8 @@ impl Context {
         self.attempt.cancelled().await;
     }
 
-    /// Leaves this attempt out of what the worker says it holds, as if the worker had forgotten it: the server then calls
-    /// it lost and starts another. For drills and load tests.
+    /// Leaves this attempt out of the worker's inventory, as if the worker had forgotten it: the server then declares it
+    /// lost and starts another. For drills and load tests.
     pub fn hide_from_inventory(&self) {
         self.attempt.hide();
     }

@@ -1,4 +1,4 @@
-//! How a handler says that it did not succeed, and why a worker could not run at all.
+//! How a handler reports a failure, and why a worker could not run.
 
 use std::error::Error;
 use std::fmt;
@@ -13,9 +13,9 @@ use tonic::Code;
 
 use crate::children::Wait;
 
-/// What a handler returns when the job is not done. Any [`std::error::Error`] becomes a retryable one through `?`.
+/// The error of a handler. Any [`std::error::Error`] becomes a retryable one through `?`.
 ///
-/// It does not implement `Error` itself: that is what makes the blanket conversion possible.
+/// It does not implement `Error` itself, because the blanket conversion would then be impossible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobError(ErrorKind);
 
@@ -29,7 +29,7 @@ enum ErrorKind {
 }
 
 impl JobError {
-    /// Another attempt may succeed. The server chooses when.
+    /// Another attempt may succeed; the retry policy decides when.
     pub fn retryable(error: impl fmt::Display) -> Self {
         Self(ErrorKind::Retryable { error: clipped(error), code: String::new(), after: None })
     }
@@ -39,8 +39,8 @@ impl JobError {
         Self(ErrorKind::Retryable { error: clipped(error), code: String::new(), after: Some(after) })
     }
 
-    /// Names what went wrong in a word that retry policies can list: a job or its topic may say that such failures are not tried again.
-    /// A fatal failure is not tried again in any case.
+    /// Adds an error code that retry policies can list: a job or its topic may say that failures with it are not retried. A
+    /// fatal failure is never retried.
     #[must_use]
     pub fn with_code(mut self, name: impl Into<String>) -> Self {
         if let ErrorKind::Retryable { code, .. } = &mut self.0 {
@@ -54,17 +54,17 @@ impl JobError {
         Self(ErrorKind::Fatal { error: clipped(error) })
     }
 
-    /// The handler itself found that the work is no longer wanted: the job ends as cancelled.
+    /// The handler found that the work is no longer wanted: the job ends as cancelled.
     pub fn cancelled(note: impl fmt::Display) -> Self {
         Self(ErrorKind::Cancelled { note: clipped(note) })
     }
 
-    /// Not now: run the job again after `delay`. Costs no attempt.
+    /// Runs the job again after `delay`. Costs no attempt.
     pub fn snooze(delay: Duration) -> Self {
         Self(ErrorKind::Snooze { delay })
     }
 
-    /// Not now: run the job again when none of its children is under way. Costs no attempt, and holds no slot meanwhile.
+    /// Runs the job again once none of its children is under way. Costs no attempt, and holds no worker slot meanwhile.
     pub fn await_children(wait: Wait) -> Self {
         Self(ErrorKind::AwaitChildren(wait))
     }
@@ -99,7 +99,7 @@ impl<E: Error> From<E> for JobError {
     }
 }
 
-/// The error and its causes in one line, since only the text travels. A cause that the text before it already tells is left out.
+/// The error and its causes in one line, because only the text is sent. A cause that the text already contains is left out.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -123,16 +123,16 @@ pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Why [`Worker::run`](crate::Worker::run) ended without being asked to.
+/// Why [`Worker::run`](crate::Worker::run) ended without being told to.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The program must be changed: an address that is none, a worker without handlers.
+    /// The program must be changed: an invalid address, or a worker without handlers.
     #[error("the worker is not set up to run: {0}")]
     Setup(String),
-    /// The server does not want this worker; trying again would not help.
+    /// The server refuses this worker; a retry would not help.
     #[error("the server refuses this worker: {} ({:?}){}", .0.message(), .0.code(), advice(.0.code()))]
     Refused(Box<tonic::Status>),
-    /// The result journal cannot be used: in use by another worker, or no such folder.
+    /// The result journal cannot be used: another worker uses it, or its folder does not exist.
     #[error("result journal {}: {source}", path.display())]
     Journal { path: PathBuf, source: io::Error },
     /// The operating system gave no randomness or no signal notifications.

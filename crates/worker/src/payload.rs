@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::error::JobError;
 
-/// The job's input: JSON in canonical form, the very bytes that were hashed and judged.
+/// The job's input: JSON in canonical form, exactly the bytes that were hashed and judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload(Bytes);
 
@@ -16,7 +16,8 @@ impl Payload {
         Self(if json.is_empty() { Bytes::from_static(b"null") } else { json })
     }
 
-    /// Reads the payload as `T`. What does not fit is a fatal error that names the field: another attempt would read the same.
+    /// Reads the payload as `T`. A mismatch is a fatal error that names the field, because another attempt would read the
+    /// same bytes.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, JobError> {
         let mut reader = serde_json::Deserializer::from_slice(&self.0);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -34,7 +35,7 @@ impl Payload {
     }
 }
 
-/// Gives the JSON text on unchanged, so that a handler can return its input.
+/// Serialises the JSON text unchanged, so that a handler can return its input.
 impl Serialize for Payload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;

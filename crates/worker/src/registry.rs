@@ -1,4 +1,4 @@
-//! Which handler serves which topic.
+//! The registered handlers, by topic.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,15 +19,15 @@ use crate::payload::Payload;
 
 type HandlerFn = dyn Fn(Context, Payload) -> BoxFuture<'static, Outcome> + Send + Sync;
 
-/// What happens to running attempts of a topic when the server has not been heard for so long that it is about to give
-/// them to another worker.
+/// What happens to running attempts of a topic when the server has been silent for so long that it is about to give them to
+/// another worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeaseLoss {
-    /// Finish, keep the result, report it when the server is back.
+    /// Finish them, keep the results, and report these when the server is back.
     #[default]
     Continue,
-    /// Cancel them before the lease ends: at no time do two workers run the same job. The lease counts from when the other
-    /// servers last heard of the one that this worker is attached to.
+    /// Cancel them before the lease ends, so that two workers never run one job at once. The lease counts from when the
+    /// other servers last heard of the server that this worker is attached to.
     Stop,
 }
 
@@ -68,21 +68,21 @@ fn encoded<T: Serialize>(value: &T) -> Result<Outcome, JobError> {
     Ok(Outcome::Succeeded(Succeeded { result_json: Bytes::from(json) }))
 }
 
-/// Decides whether an attempt is polled once in the task that received it, or gets its own task at once.
+/// Decides whether an attempt is polled once in the task that received it, or gets a task of its own at once.
 ///
-/// The first saves a task per job for handlers that are ready at once; a handler that computes for long inside its first
-/// poll would hold up its neighbours, so a slow one is spawned for a while.
+/// The first saves a task per job for handlers that are ready at once. A handler that computes for long in its first poll
+/// would delay the others, so after a slow poll attempts are spawned for a while.
 pub(crate) struct SpawnGate {
     spawn_next: AtomicU32,
 }
 
 impl SpawnGate {
-    /// A first poll longer than this costs its neighbours more than the task it saves (about 1 µs), a hundred times over.
+    /// A first poll longer than this delays the others by a hundred times the cost of the task that it saves (about 1 µs).
     const SLOW: Duration = Duration::from_micros(100);
-    /// Attempts spawned after a slow one, before the topic is tried again.
+    /// How many attempts are spawned after a slow one before the topic is tried again.
     const PENALTY: u32 = 1_000;
 
-    /// Nothing is known of a new topic, so its first attempt is spawned and measured there.
+    /// Nothing is known about a new topic, so its first attempt is spawned and measured.
     const fn new() -> Self {
         Self { spawn_next: AtomicU32::new(1) }
     }
@@ -99,8 +99,8 @@ impl SpawnGate {
     }
 }
 
-/// Whether somebody who writes `topics` means the handler of a topic, or of a pattern of topics: a trailing `*` means every one with
-/// that beginning.
+/// Whether the text `topics` selects the handler of a topic or topic pattern: a trailing `*` selects every topic with that
+/// beginning.
 pub(crate) fn means(topics: &str, topic: &str) -> bool {
     match topics.strip_suffix('*') {
         Some(prefix) => topic.starts_with(prefix),
@@ -108,7 +108,7 @@ pub(crate) fn means(topics: &str, topic: &str) -> bool {
     }
 }
 
-/// Handlers by topic. A pattern with a trailing `*` serves any rest; the exact topic wins, then the longest pattern.
+/// Handlers by topic. A trailing `*` matches any rest; the exact topic wins, then the longest pattern.
 #[derive(Default)]
 pub(crate) struct Registry {
     routes: BTreeMap<String, Arc<Route>>,
@@ -119,14 +119,14 @@ impl Registry {
         self.routes.insert(topic, Arc::new(route));
     }
 
-    /// Takes out what is wanted.
+    /// Removes and returns the handlers of the selected topics.
     pub(crate) fn split_off(&mut self, wanted: impl Fn(&str) -> bool) -> Self {
         let (own, rest) = std::mem::take(&mut self.routes).into_iter().partition(|(topic, _)| wanted(topic));
         self.routes = rest;
         Self { routes: own }
     }
 
-    /// Of every handler that is meant. False if none is.
+    /// Sets the choice for every selected handler. False if there is none.
     pub(crate) fn set_lease_loss(&mut self, topics: &str, choice: LeaseLoss) -> bool {
         let mut found = false;
         for route in self.routes.iter_mut().filter(|(topic, _)| means(topics, topic)).map(|(_, route)| route) {

@@ -1,4 +1,4 @@
-//! `job.db_tx`: an effect that happens once, however often its job is run. The unique key is the proof.
+//! `job.db_tx`: an effect that happens once, however often its job runs. A unique key in the database guarantees it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::context::Context;
 use crate::error::JobError;
 use crate::payload::Payload;
 
-/// Why a database could not tell whether it has a key. Always worth another attempt.
+/// A failure of the database. Always retried.
 pub type EffectError = Box<dyn Error + Send + Sync>;
 
 /// A table with a unique key.
 #[async_trait]
 pub trait Effects: Send + Sync {
-    /// Stores `value` under `key` unless the key is there; true when it was stored by this call.
+    /// Stores `value` under `key` unless the key exists. Returns whether this call stored it.
     ///
     /// Check and insert must be one transaction, durable when this returns.
     async fn insert_once(&self, key: &str, value: &str) -> Result<bool, EffectError>;
@@ -32,7 +32,7 @@ struct DbTxInput {
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct DbTxOutput {
-    /// False when an earlier attempt, or another job with the same key, had done it.
+    /// False if an earlier attempt, or another job with this key, had stored it.
     applied: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn run(effects: Arc<dyn Effects>, context: Context, payload: Pa
     apply(&*effects, context.tenant(), &payload).await
 }
 
-/// Keys of different tenants never meet.
+/// Keys are prefixed by tenant, so that those of different tenants never collide.
 async fn apply(effects: &dyn Effects, tenant: &str, payload: &Payload) -> Result<DbTxOutput, JobError> {
     let input: DbTxInput = payload.json()?;
     if input.unique_key.is_empty() {

@@ -1,4 +1,4 @@
-//! A lack of file descriptors is the machine's trouble and not the job's: it costs no attempt.
+//! A lack of file descriptors is a problem of the machine and not of the job, so it costs no attempt.
 
 use std::error::Error;
 use std::io;
@@ -9,11 +9,11 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::error::JobError;
 
-/// When a job is tried again that found no descriptor: other jobs may have given some back. A job may be put off a thousand times, so this
-/// bounds how long a lack may last: half an hour.
+/// When a job without a descriptor is retried; other jobs may have closed some by then. A job may snooze a thousand times,
+/// so a lack may last about half an hour.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// What to say and do if `error` comes from a lack of file descriptors.
+/// The lack of file descriptors that caused `error`, if one did.
 pub(super) fn lacking(error: &(dyn Error + 'static)) -> Option<Lack> {
     std::iter::successors(Some(error), |&error| error.source()).find_map(|error| {
         let code = os_code(error)?;
@@ -30,18 +30,19 @@ pub(super) fn lacking(error: &(dyn Error + 'static)) -> Option<Lack> {
     })
 }
 
-/// The code of the system. An `io::Error` that wraps another one does not name it as its source, so it is asked for what it wraps.
+/// The system's error code. An `io::Error` that wraps another one does not name it as its source, so the wrapped error is
+/// examined.
 fn os_code(error: &(dyn Error + 'static)) -> Option<i32> {
     let error = error.downcast_ref::<io::Error>()?;
     error.raw_os_error().or_else(|| os_code(error.get_ref()?))
 }
 
-/// Which limit was met.
+/// The limit that was reached.
 #[derive(Debug)]
 pub(super) struct Lack(pub(super) String);
 
 impl Lack {
-    /// The job is put off, and keeps its attempts.
+    /// Snoozes the job, which keeps its attempts.
     pub(super) fn put_off(self) -> JobError {
         tracing::warn!("a job is put off for {AGAIN_AFTER:?}: {}", self.0);
         JobError::snooze(AGAIN_AFTER)

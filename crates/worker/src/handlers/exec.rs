@@ -15,7 +15,7 @@ use crate::payload::Payload;
 
 /// The worker's own environment may hold its secrets, so a command starts with this instead.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How much of what the command said on stderr goes into the error text.
+/// The end of stderr that goes into the error text.
 const ERROR_TAIL_BYTES: usize = 2 << 10;
 
 #[derive(Debug, Deserialize)]
@@ -55,7 +55,7 @@ pub(super) async fn run(context: &Context, payload: &Payload) -> Result<ExecOutp
     judge(captured.map_err(|error| not_finished(context, error))?)
 }
 
-/// A program that is not there will not be there the next time; a machine that is full may have room again.
+/// A missing program stays missing, so the failure is fatal; a machine without room may have room again, so that is retried.
 fn not_started(context: &Context, program: &str, error: &io::Error) -> JobError {
     if let Some(lack) = lacking(error) {
         context.log(format!("cannot start {program}: {}", lack.0));
@@ -68,7 +68,7 @@ fn not_started(context: &Context, program: &str, error: &io::Error) -> JobError 
     }
 }
 
-/// Without a descriptor to watch it with, a command is killed before it is known what it did.
+/// Without a descriptor to watch it, the command was killed before its outcome was known.
 fn not_finished(context: &Context, error: io::Error) -> JobError {
     match lacking(&error) {
         Some(lack) => {
@@ -88,7 +88,7 @@ fn environment(context: &Context, own: BTreeMap<String, String>) -> Result<BTree
     env.extend(context.traceparent().map(|trace| ("TRACEPARENT".to_owned(), trace)));
     env.extend(context.env().iter().map(|(key, value)| (key.clone(), value.clone())));
     env.extend(own);
-    // The operating system has no way to say these, and the standard library would only say "invalid".
+    // The operating system cannot express such names, and the standard library would only report "invalid".
     match env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
         Some(key) => Err(JobError::fatal(format_args!("bad payload: field `env`: {key:?} is no name of a variable"))),
         None => Ok(env),

@@ -1,4 +1,4 @@
-//! A command in a process group of its own, so that ending it ends everything it started.
+//! A command in a process group of its own, so that killing the group kills everything that it started.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,14 +11,14 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
-/// What is kept of each output; all of it is sent as log lines.
+/// The most bytes kept of each output; all of it is sent as log lines.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// A line longer than this is sent in pieces.
 const LINE_BYTES_MAX: usize = 4 << 10;
-/// How long output may still come after the command and its group are gone: a process that left the group may hold the pipe.
+/// How long output may arrive after the command and its group have ended: a process that left the group may hold the pipe.
 const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
 
-/// Fields are dropped in this order: the group is killed before its leader may be collected.
+/// Fields are dropped in this order: the group must be killed before its leader is reaped.
 pub(super) struct ExecProcess {
     group: ProcessGroup,
     child: Child,
@@ -47,12 +47,13 @@ impl ExecProcess {
         Ok(Self { group: ProcessGroup(pid), child })
     }
 
-    /// Feeds the command, passes on its output line by line, and waits for it. Dropping this future kills the group.
+    /// Writes the command's input, passes on its output line by line, and waits for it. Dropping this future kills the
+    /// group.
     pub(super) async fn finish(mut self, stdin: String, log: impl Fn(String)) -> io::Result<Captured> {
         let mut input = self.child.stdin.take();
         let feed = async move {
             if let Some(pipe) = &mut input {
-                // A command that does not read its input is no failure.
+                // A command need not read its input.
                 let _ = pipe.write_all(stdin.as_bytes()).await;
             }
         };
@@ -80,15 +81,15 @@ impl ExecProcess {
     }
 }
 
-/// Kills the whole group when dropped. Its number is its leader's, and cannot name a stranger before the leader is
-/// collected; so the group is always killed first.
+/// Kills the whole group when dropped. The group's id is its leader's pid, which cannot be reused before the leader is
+/// reaped, so the group is always killed first.
 struct ProcessGroup(Option<Pid>);
 
 impl ProcessGroup {
-    /// Waits until the leader has ended, and leaves it to be collected.
+    /// Waits until the leader has ended, without reaping it.
     async fn leader_ended(&self) -> io::Result<()> {
         let Some(pid) = self.0 else { return Ok(()) };
-        // Listening comes before looking, so that no end falls in between.
+        // Subscribe before checking, so that no end is missed in between.
         let mut ends = signal(SignalKind::child())?;
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while waitid(WaitId::Pid(pid), look)?.is_none() {
@@ -99,7 +100,7 @@ impl ProcessGroup {
 
     fn kill(&mut self) {
         if let Some(pid) = self.0.take() {
-            // No such group: everything is gone already.
+            // The group does not exist any more, which is fine.
             let _ = kill_process_group(pid, Signal::KILL);
         }
     }
@@ -122,7 +123,7 @@ impl Capture {
     async fn read(&mut self, pipe: Option<impl AsyncRead + Unpin>, log: &impl Fn(String)) {
         let Some(mut pipe) = pipe else { return };
         let mut buffer = vec![0; 8 << 10];
-        // A broken pipe is the end of the output like any other.
+        // A broken pipe ends the output like any other end.
         while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
             self.take_in(&buffer[..count], log);
         }

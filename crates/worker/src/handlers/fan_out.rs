@@ -1,4 +1,4 @@
-//! `job.fan_out`: a child for each item, then what became of them.
+//! `job.fan_out`: submits a child for each item, and reports their outcomes.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ struct FanOutInput {
     timeout_ms: Option<u64>,
     #[serde(default)]
     on_timeout: OnTimeout,
-    /// What becomes of the job itself if one of them did not succeed.
+    /// What happens to the job if a child does not succeed.
     #[serde(default)]
     on_child_failure: OnChildFailure,
 }
@@ -33,10 +33,10 @@ struct FanOutInput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum OnChildFailure {
-    /// It succeeds, and its result says which ones failed.
+    /// The job succeeds, and its result names the failed children.
     #[default]
     Report,
-    /// It fails for good.
+    /// The job fails for good.
     Fail,
 }
 
@@ -51,13 +51,13 @@ enum OnTimeout {
 #[derive(Debug, Serialize)]
 pub(super) struct FanOutOutput {
     succeeded: usize,
-    /// Ended otherwise, or not at all.
+    /// Children that ended otherwise or have not ended.
     failed: usize,
     children: Vec<ChildReport>,
 }
 
 impl FanOutOutput {
-    /// What to say of a job that fails with its children.
+    /// The error text of a job that fails with its children.
     fn first_failure(&self) -> Option<String> {
         let first = self.children.iter().find(|child| child.error.is_some() || child.state != "SUCCEEDED")?;
         let (total, why) = (self.children.len(), first.error.as_deref().unwrap_or("no reason is known"));

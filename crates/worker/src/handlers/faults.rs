@@ -1,4 +1,4 @@
-//! Faults on purpose, around every built-in handler: for drills, and for trying out retries and timeouts.
+//! Injected faults around every built-in handler: for drills, and for testing retries and timeouts.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -12,28 +12,28 @@ use crate::error::JobError;
 use crate::payload::Payload;
 use crate::worker::Worker;
 
-/// What shells say of a process that kill -9 ended. A supervisor takes the one for the other.
+/// The exit code that shells report for a process killed by kill -9, so that a supervisor reacts as to that.
 const CRASHED: i32 = 137;
-/// Begins the error of an attempt that was made to fail, so that it is recognised as injected.
+/// The beginning of the error of an attempt that was made to fail, so that people recognise it.
 const INJECTED: &str = "injected: this worker lets attempts fail on purpose";
 
-/// How likely something is: from 0, never, to 1, always.
+/// A probability, from 0 (never) to 1 (always).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chance(f64);
 
 impl Chance {
-    /// None for what is no probability.
+    /// None for a number that is no probability.
     pub fn new(chance: f64) -> Option<Self> {
         (0.0..=1.0).contains(&chance).then_some(Self(chance))
     }
 
-    /// `roll` is below 1, so that what is certain always comes.
+    /// `roll` is below 1, so that a probability of 1 always hits.
     fn hits(self, roll: f64) -> bool {
         roll < self.0
     }
 }
 
-/// What goes wrong, drawn anew for every attempt.
+/// The faults of an attempt, drawn anew for each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
     /// The attempt fails and may be retried.
@@ -60,7 +60,7 @@ enum InjectedEnd {
     Error,
 }
 
-/// What comes over one attempt.
+/// The faults drawn for one attempt.
 #[derive(Clone, Debug, PartialEq)]
 struct InjectedFault {
     sleep: Option<Duration>,
@@ -68,7 +68,7 @@ struct InjectedFault {
 }
 
 impl Faults {
-    /// Every fault has rolls of its own, whether or not it is wanted, so that the same rolls always mean the same.
+    /// Every fault has its own rolls even if it is off, so that the rolls of the others do not change.
     fn draw(&self, mut roll: impl FnMut() -> f64) -> InjectedFault {
         let rolls: [f64; 5] = std::array::from_fn(|_| roll());
         let [slow, share, crash, hang, error] = rolls;
@@ -110,7 +110,7 @@ impl fmt::Display for Faults {
 
 /// In [0, 1).
 fn roll() -> f64 {
-    // Without randomness only what is certain comes.
+    // Without randomness only faults with probability 1 happen.
     share(getrandom::u32().unwrap_or(u32::MAX))
 }
 
@@ -118,7 +118,7 @@ fn share(bits: u32) -> f64 {
     f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// A worker that is being given handlers, each behind the faults. Without any they are called as they are.
+/// Registers handlers behind the faults. Without faults they are registered directly.
 pub(super) struct HandlerRegistrar {
     worker: Worker,
     faults: Option<Arc<Faults>>,
@@ -148,7 +148,7 @@ impl HandlerRegistrar {
         Self { worker, faults: Some(faults) }
     }
 
-    /// What keeps a handler from being added.
+    /// Records why a handler cannot be registered.
     pub(super) fn mistake(self, text: String) -> Self {
         Self { worker: self.worker.mistake(text), faults: self.faults }
     }

@@ -1,8 +1,8 @@
-//! Which addresses a job may make the worker call. A job must not reach what only the worker's machine can reach.
+//! Which addresses jobs may call. A job must not reach addresses that only the worker's machine can reach.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is refused; none when it is a public one.
+/// Why an address is refused; None for a public one.
 pub(super) fn refusal(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => refusal_v4(v4),

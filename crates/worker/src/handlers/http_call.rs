@@ -17,12 +17,12 @@ use crate::breaker::{Breakers, CircuitOpen, Permit};
 use crate::error::{JobError, chain};
 use crate::payload::Payload;
 
-/// Most of a response that is read.
+/// The most bytes of a response that are read.
 const BODY_BYTES_MAX: usize = 1 << 20;
-/// Most of a response that is returned, as JSON text; the rest of a result's 1 MiB is for what surrounds it.
+/// The most bytes of a response that are returned, as JSON text; the rest of a result's 1 MiB is for the other fields.
 const BODY_JSON_BYTES_MAX: usize = BODY_BYTES_MAX - (64 << 10);
 const TIMEOUT_MS_MAX: u64 = 600_000;
-/// A server that asks for a longer pause is asked again after this one.
+/// A longer `Retry-After` of the server is cut to this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Deserialize)]
@@ -53,12 +53,12 @@ fn ten_seconds() -> u64 {
 pub(super) struct HttpCallOutput {
     status: u16,
     content_type: Option<String>,
-    /// Bytes that are no UTF-8 are replaced.
+    /// Bytes that are not UTF-8 are replaced.
     body: String,
     truncated: bool,
 }
 
-/// What calls share: connections and what is known of each host.
+/// Shared by all calls: connections, and the breaker of each host.
 pub(super) struct HttpCaller {
     client: HttpClient,
     breakers: Breakers,
@@ -70,7 +70,7 @@ impl HttpCaller {
         Ok(Self { client: client(allow_private)?, breakers, allow_private })
     }
 
-    /// The answer, and whether the host is left alone from now on because of it and others.
+    /// Makes the call and reports its outcome to the host's breaker.
     async fn call(&self, request: Request<Full<Bytes>>, within: Duration) -> Result<HttpAnswer, JobError> {
         check_literal(request.uri(), self.allow_private).map_err(JobError::fatal)?;
         let host = host_of(request.uri());
@@ -84,9 +84,9 @@ impl HttpCaller {
                 let open = if head.status().is_server_error() { permit.failed() } else { answered(permit) };
                 Ok(HttpAnswer { head, body, open })
             }
-            // Nor does a lack of descriptors here.
+            // A lack of descriptors on this machine spends no attempt either.
             Ok(Err(Failed { lack: Some(lack), .. })) => Err(lack.put_off()),
-            // A refusal says nothing about the host: the permit is dropped without a word.
+            // A refused address says nothing about the host's health, so the permit is dropped unused.
             Ok(Err(Failed { refused: true, text, .. })) => Err(JobError::fatal(text)),
             Ok(Err(Failed { text, .. })) => Err(unwell(permit.failed(), JobError::retryable(text))),
             Err(_) => {
@@ -120,7 +120,7 @@ fn answered(permit: Permit) -> Option<CircuitOpen> {
     None
 }
 
-/// A failure that leaves the breaker open, such as a probe's, is the host's: the job waits for it and keeps its attempt.
+/// A failure that leaves the breaker open, such as a probe's, is the host's fault: the job snoozes and keeps its attempt.
 fn unwell(open: Option<CircuitOpen>, error: JobError) -> JobError {
     match open {
         Some(open) => {
@@ -131,11 +131,11 @@ fn unwell(open: Option<CircuitOpen>, error: JobError) -> JobError {
     }
 }
 
-/// Why there is no response.
+/// Why a call has no response.
 struct Failed {
     refused: bool,
     text: String,
-    /// No file descriptor was left to call with.
+    /// No file descriptor was free for the call.
     lack: Option<Lack>,
 }
 
@@ -155,7 +155,7 @@ struct Body {
 }
 
 impl Body {
-    /// False when there is no room for more.
+    /// False if there is no room for more.
     fn push(&mut self, data: &[u8]) -> bool {
         let room = BODY_BYTES_MAX - self.bytes.len();
         self.bytes.extend_from_slice(&data[..data.len().min(room)]);
@@ -189,7 +189,7 @@ fn json_prefix(text: &str, budget: usize) -> usize {
     text.len()
 }
 
-/// The call carries the trace of the job, unless the payload names another.
+/// The call carries the job's trace context, unless the payload sets another.
 pub(super) async fn run(caller: &HttpCaller, payload: &Payload, trace: Option<&str>) -> Result<HttpCallOutput, JobError> {
     let input: HttpCallInput = payload.json()?;
     if !(1..=TIMEOUT_MS_MAX).contains(&input.timeout_ms) {
@@ -220,7 +220,7 @@ fn judge(head: &Response<()>, expected: Option<u16>) -> Result<(), JobError> {
     Err(JobError::fatal(format_args!("{text}{redirect}")))
 }
 
-/// The form in seconds; the one with a date is left to the server's own backoff.
+/// The form in seconds; the form with a date is ignored, and the retry policy decides.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
@@ -259,7 +259,7 @@ fn request(input: HttpCallInput, trace: Option<&str>) -> Result<Request<Full<Byt
     Ok(request)
 }
 
-/// Headers that frame the message are ours: with them a payload could smuggle a second request.
+/// Headers that frame the message are set here only: otherwise a payload could smuggle in a second request.
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), JobError> {
     let field = format!("headers.{name}");
     let name: HeaderName = name.parse().map_err(|error| bad(&field, error))?;
@@ -273,7 +273,7 @@ fn bad(field: &str, why: impl std::fmt::Display) -> JobError {
     JobError::fatal(format_args!("bad payload: field `{field}`: {why}"))
 }
 
-/// What a breaker is kept for. Another port is another server.
+/// The key of a host's breaker. Another port is another server.
 fn host_of(uri: &Uri) -> String {
     let port = uri.port_u16().unwrap_or_else(|| if uri.scheme_str() == Some("https") { 443 } else { 80 });
     format!("{}:{port}", uri.host().unwrap_or_default().to_ascii_lowercase())

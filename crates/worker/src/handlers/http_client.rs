@@ -1,7 +1,7 @@
 //! An HTTP client that connects only to addresses it has checked.
 //!
-//! The name is resolved once, the addresses are checked, and the connection goes to one of those: a name that resolves to
-//! something else a moment later changes nothing. Redirects are not followed.
+//! The name is resolved once, the addresses are checked, and the connection goes to one of them, so a later change of the
+//! name has no effect. Redirects are not followed.
 
 use std::error::Error;
 use std::io;
@@ -45,7 +45,7 @@ pub(super) fn client(allow_private: bool) -> Result<HttpClient, rustls::Error> {
         .build(https))
 }
 
-/// The host or one of its addresses is not for jobs.
+/// The host or one of its addresses must not be called by jobs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host} is at a {reason} address; this worker may not call it")]
 pub(super) struct ForbiddenHost {
@@ -53,7 +53,7 @@ pub(super) struct ForbiddenHost {
     reason: &'static str,
 }
 
-/// Checks hosts given as an address: the connector does not ask the resolver for those.
+/// Checks hosts given as an address, which the connector does not pass to the resolver.
 pub(super) fn check_literal(uri: &Uri, allow_private: bool) -> Result<(), ForbiddenHost> {
     let host = uri.host().unwrap_or_default();
     let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -92,7 +92,7 @@ impl Resolver {
     }
 }
 
-/// Shows its inside as the cause, so that [`refused`] finds it.
+/// The inner error is the source, so that [`refused`] finds it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot resolve the host")]
 pub(super) struct ResolveError(#[source] Box<dyn Error + Send + Sync>);

@@ -1,4 +1,4 @@
-//! Handlers every server brings along, so that the first job needs no code.
+//! The built-in handlers, so that the first job needs no code.
 
 mod always_fail;
 mod db_tx;
@@ -33,11 +33,11 @@ pub struct Builtin {
     pub allow_exec: bool,
     /// Lets `job.http_call` reach private, loopback and link-local addresses.
     pub allow_private_addresses: bool,
-    /// Of the hosts that `job.http_call` calls: to be shared with own handlers, or read by who exports metrics.
+    /// The breakers of the hosts that `job.http_call` calls: share them with your handlers, or read them for metrics.
     pub breakers: Breakers,
-    /// Where `job.db_tx` writes. Without it the topic is not served.
+    /// Where `job.db_tx` writes. If absent, the topic is not served.
     pub effects: Option<Arc<dyn Effects>>,
-    /// What goes wrong on purpose in every one of them. Without it nothing does.
+    /// Faults to inject into every built-in handler. None by default.
     pub faults: Option<Faults>,
 }
 
@@ -72,12 +72,12 @@ fn with_exec(post: HandlerRegistrar) -> HandlerRegistrar {
     })
 }
 
-/// A constraint of the verdict: no retry changes it.
+/// Fails the job for good if its verdict's constraints forbid what it needs, because no retry changes that.
 fn refuse_unless(allowed: bool, what: &str) -> Result<(), JobError> {
     if allowed { Ok(()) } else { Err(JobError::fatal(format!("policy does not let this job {what}"))) }
 }
 
-/// Drops work that can be dropped anywhere as soon as its attempt no longer counts, which frees the slot a second earlier.
+/// Drops cancel-safe work as soon as its attempt no longer counts, which frees the slot a second earlier.
 async fn unless_cancelled<T>(context: &Context, work: impl Future<Output = Result<T, JobError>>) -> Result<T, JobError> {
     tokio::select! {
         biased;

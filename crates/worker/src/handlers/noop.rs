@@ -1,4 +1,4 @@
-//! `job.noop`: does nothing, whatever the payload. What is left is the cost of the scheduler.
+//! `job.noop`: does nothing, whatever the payload, so that only the scheduler's cost remains.
 
 use crate::error::JobError;
 

@@ -1,4 +1,4 @@
-//! `job.sleep`: takes its time, and on request lets its first attempt be taken for lost.
+//! `job.sleep`: sleeps, and on request lets its first attempt be declared lost.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::payload::Payload;
 #[serde(deny_unknown_fields)]
 struct SleepInput {
     ms: u64,
-    /// False leaves the first attempt out of the worker's inventory, to force a reap. Later attempts are normal, so the job
-    /// ends.
+    /// False leaves the first attempt out of the worker's inventory, so that the server declares it lost. Later attempts are
+    /// normal, so the job ends.
     #[serde(default = "yes")]
     renew: bool,
 }

@@ -1,4 +1,4 @@
-//! How many slots a worker has, by how busy its machine is and how long its handlers take.
+//! Adapts a worker's slots to the load of its machine and the duration of its handlers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,36 +7,36 @@ use std::time::Duration;
 use super::execute::launch;
 use super::state::SessionState;
 
-/// Slots that follow the load, within bounds. Looked at once a beat.
+/// Slots that follow the load, within bounds. Adjusted once per beat.
 ///
-/// Above 85 % of the processors, or of the longest time that handlers may take, a worker gives up a tenth of its slots; below 40 % it
-/// adds a tenth, if all of them were in use.
+/// Above 85 % of the processors, or of the target duration, a worker gives up a tenth of its slots; below 40 % it adds a
+/// tenth, if all of them were in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveSlots {
     pub min: u32,
     pub max: u32,
-    /// What the slowest in twenty handlers may take. With it slots are added as long as handlers are well below, and the
-    /// processors are not busy.
+    /// The target for the 95th percentile of handler durations. If set, slots are added as long as handlers stay well below
+    /// it and the processors are not busy.
     pub target_p95: Option<Duration>,
 }
 
 const BUSY_PERCENT: u32 = 85;
 const IDLE_PERCENT: u32 = 40;
-/// Handlers that are looked at. Fewer than the least say nothing.
+/// Handler durations considered. Fewer than the minimum prove nothing.
 const TIMES_MAX: usize = 512;
 const TIMES_MIN: usize = 20;
 
-/// What was seen since the last look.
+/// The load since the last adjustment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoadSample {
     pub cpu: Option<u32>,
     pub p95: Option<Duration>,
-    /// At some time all slots were in use.
+    /// Whether all slots were in use at some time.
     pub full: bool,
 }
 
 impl AdaptiveSlots {
-    /// What is wrong with it.
+    /// What is wrong with these settings.
     pub(crate) fn fault(&self) -> Option<String> {
         let Self { min, max, .. } = *self;
         (min == 0 || min > max).then(|| format!("adaptive slots must be from 1 up, and not from {min} to {max}"))
@@ -60,7 +60,7 @@ impl AdaptiveSlots {
         if room && seen.full { self.begin(slots.saturating_add(step)) } else { slots }
     }
 
-    /// Looks at the crew once, and gives it the slots it should have.
+    /// Adjusts the session's slots once.
     pub(crate) fn look(&self, session_state: &Arc<SessionState>, cpu: Option<u32>) {
         let (slots, seen) = session_state.seen(cpu);
         let next = self.next(slots, seen);
@@ -71,7 +71,7 @@ impl AdaptiveSlots {
     }
 }
 
-/// How long the latest handlers took.
+/// The durations of the latest handlers.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerTimes(VecDeque<Duration>);
 
@@ -83,7 +83,7 @@ impl HandlerTimes {
         self.0.push_back(took);
     }
 
-    /// Takes them out: the next look is at newer ones.
+    /// Removes them, so that the next adjustment considers newer ones.
     pub(crate) fn take_p95(&mut self) -> Option<Duration> {
         if self.0.len() < TIMES_MIN {
             return None;

@@ -1,4 +1,4 @@
-//! One assignment in the hands of this worker, and the signals that reach its handler.
+//! One assignment held by this worker, and the signals to its handler.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
@@ -10,8 +10,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::wall;
 
-/// How long a handler that was told to stop may take to do so before it is dropped. Below the 2 s that lie between the
-/// lease-loss signal and the end of the lease, so that nothing runs on beyond it.
+/// How long a handler may take to stop after it was told to, before it is dropped. Less than the 2 s between the lease-loss
+/// signal and the end of the lease, so that no handler runs beyond it.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(1);
 
 const GOING: u8 = 0;
@@ -48,7 +48,7 @@ impl RunningAttempt {
         &self.assignment.token
     }
 
-    /// The job's own limit; none when the server sent no number.
+    /// The job's timeout; None if the server sent none.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         (self.assignment.timeout_ms > 0).then(|| Duration::from_millis(self.assignment.timeout_ms))
     }
@@ -60,12 +60,12 @@ impl RunningAttempt {
         self.began.get_or_init(Instant::now);
     }
 
-    /// How long its handler has been at it.
+    /// How long its handler has been running.
     pub(crate) fn took(&self) -> Option<Duration> {
         self.began.get().map(Instant::elapsed)
     }
 
-    /// For the one span of an attempt that began: told once.
+    /// The start time for the attempt's span; returned once.
     pub(crate) fn take_start_ns(&self) -> Option<u64> {
         Some(self.started_at_ns.swap(0, Ordering::Relaxed)).filter(|at| *at != 0)
     }
@@ -100,7 +100,7 @@ impl RunningAttempt {
         self.reached(CANCELLED).await;
     }
 
-    /// Ends when the handler must no longer run.
+    /// Completes when the handler must no longer run.
     pub(crate) async fn cut_off(&self) {
         self.cancelled().await;
         let _ = timeout(STOP_GRACE, self.reached(ABORTED)).await;

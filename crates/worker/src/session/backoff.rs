@@ -1,12 +1,12 @@
-//! How long to wait before the next try to attach.
+//! The delay before the next try to attach.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(50);
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
-/// Doubles from 50 ms to 5 s. Each wait is cut to a random half of it or more, so that a thousand workers of a restarted
-/// server do not come back in step.
+/// Doubles from 50 ms to 5 s. Up to half of each delay is subtracted at random, so that a thousand workers of a restarted
+/// server do not reconnect at once.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -21,9 +21,9 @@ impl Backoff {
         self.next = FIRST;
     }
 
-    /// The next wait, of which no more than `longest` is taken.
+    /// The next delay, at most `longest`.
     pub(crate) fn next(&mut self, longest: Duration) -> Duration {
-        // Without randomness the waits are merely in step.
+        // Without randomness the delays are equal, which is harmless.
         let share = f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX);
         let wait = self.next.min(longest).mul_f64(0.5 + share / 2.0);
         self.next = (self.next * 2).min(LONGEST);

@@ -1,5 +1,5 @@
-//! Groups of topics with slots of their own. Each is a session of its own, so that the server knows how much of each fits, and one
-//! that is slow takes no place from another.
+//! Bulkheads: groups of topics with slots of their own. Each is a session of its own, so that the server knows how much of
+//! each fits, and a slow group takes no slot from another.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ pub(crate) struct Bulkhead {
 }
 
 impl Bulkhead {
-    /// Whether handlers of a topic, or of a pattern of topics, belong to it.
+    /// Whether handlers of a topic or pattern belong to the group.
     fn takes(&self, topic: &str) -> bool {
         self.topics.iter().any(|topics| means(topics, topic))
     }
 
-    /// What is wrong with it, among those before it.
+    /// What is wrong with the group, given those before it.
     pub(crate) fn faults(&self, before: &[Self], registry: &Registry) -> Vec<String> {
         let Self { name, slots, .. } = self;
         let mut faults = Vec::new();
@@ -53,7 +53,7 @@ impl Bulkhead {
         faults
     }
 
-    /// Its topics that a pattern outside of it also fits: the server would send them to either.
+    /// Topics of the group that a pattern outside of it also matches: the server would send them to either session.
     fn shared(&self, registry: &Registry) -> impl Iterator<Item = (String, String)> {
         let (own, others): (Vec<String>, Vec<String>) = registry.topics().into_iter().partition(|topic| self.takes(topic));
         let fits = |pattern: &str, topic: &str| pattern.strip_suffix('*').is_some_and(|prefix| topic.starts_with(prefix));
@@ -65,7 +65,7 @@ impl Bulkhead {
 }
 
 impl Setup {
-    /// One for each group, and one for the topics that none of them names. The first group that takes a topic has it.
+    /// One setup per group, and one for the topics that no group names. The first group that matches a topic gets it.
     pub(crate) fn split(self, groups: &[Bulkhead]) -> Vec<Self> {
         if groups.is_empty() {
             return vec![self];
@@ -107,7 +107,7 @@ impl Setup {
     }
 }
 
-/// Every session reads the same meter.
+/// Every session reads the one meter.
 fn shared(gpu: Option<GpuLoad>) -> impl FnMut() -> Option<GpuLoad> {
     let gpu = gpu.map(|read| Arc::new(Mutex::new(read)));
     move || {
@@ -117,7 +117,7 @@ fn shared(gpu: Option<GpuLoad>) -> impl FnMut() -> Option<GpuLoad> {
     }
 }
 
-/// Results of one session are not another's to tell.
+/// Each session has a journal of its own, because it reports only its own results.
 fn beside(path: &Path, group: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -125,14 +125,14 @@ fn beside(path: &Path, group: &str) -> PathBuf {
     name.into()
 }
 
-/// Works with all of them until `shutdown` is ready or they were all told to leave. When one is refused the others drain, and
-/// its refusal is the answer.
+/// Runs all sessions until `shutdown` is ready or all were told to leave. If one is refused, the others drain, and the
+/// refusal is returned.
 pub(crate) async fn run_all(setups: Vec<Setup>, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
     let (stop, stopping) = watch::channel(false);
     let session = |setup: Setup| {
         let mut stopping = stopping.clone();
         run(setup, async move {
-            // A sender that is gone says the same.
+            // A dropped sender also means stop.
             let _ = stopping.wait_for(|stop| *stop).await;
         })
     };

@@ -17,20 +17,20 @@ use super::uplink::Uplink;
 use crate::access::{Bearer, BearerChannel};
 use crate::error::chain;
 
-/// A server that does not answer a connect, a hello or a beat for this long is left for another address.
+/// A server that does not answer a connect, a hello or a beat for this long is given up for another address.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Largest message taken from the server; above what it sends, so that only memory is guarded.
+/// The largest message accepted from the server; larger than any that it sends, so it only protects memory.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// What the server says on one stream.
+/// The server's messages on one stream.
 pub(crate) type Inbound = BoxStream<'static, Result<ServerMessage, Status>>;
 
-/// Why a stream is over.
+/// Why a stream ended.
 pub(crate) enum Over {
-    /// Never attached, or not any more.
+    /// The stream was not attached, or not any more.
     Lost(String),
     Refused(Status),
-    /// The credential is no longer, or not, good enough. Waiting does not make it so.
+    /// The credential is missing, expired or not sufficient. Waiting does not help.
     Barred(Status),
 }
 
@@ -44,10 +44,10 @@ impl From<Status> for Over {
     }
 }
 
-/// How servers are reached. Tests have servers of their own, which time can be paused with.
+/// How servers are reached. Tests use simulated servers, with which time can be paused.
 #[async_trait]
 pub(crate) trait Dial: Send + Sync {
-    /// Opens a stream on which the crew speaks. Also returns a time before which the server cannot have heard its greeting.
+    /// Opens a stream for the session. Also returns a time before which the server cannot have received the hello.
     async fn open(&self, session_state: &Arc<SessionState>, address: &Endpoint) -> Result<(Inbound, Instant), Over>;
 }
 

@@ -1,4 +1,4 @@
-//! Runs attempts: within their time, cut off when told so, and without letting a panic out.
+//! Runs attempts: enforces their timeout and cancellation, and contains panics.
 
 use std::any::Any;
 use std::future::{pending, poll_fn};
@@ -19,7 +19,7 @@ use crate::error::JobError;
 use crate::payload::Payload;
 use crate::registry::Route;
 
-/// Results wait for their neighbours of the same batch at most this long.
+/// A result waits at most this long for others of its batch.
 const FLUSH_EVERY: Duration = Duration::from_millis(1);
 
 /// Starts attempts that have a slot.
@@ -29,7 +29,7 @@ pub(crate) fn launch(session_state: &Arc<SessionState>, batch: Vec<Arc<RunningAt
     }
 }
 
-/// One task for a whole batch: handlers that are ready at once end here, and their results leave together.
+/// One task for a whole batch: handlers that are ready at once end here, and their results are sent together.
 async fn run_batch(session_state: Arc<SessionState>, mut batch: Vec<Arc<RunningAttempt>>) {
     while !batch.is_empty() {
         let (mut begun, mut ended) = (Vec::new(), Vec::with_capacity(batch.len()));
@@ -65,7 +65,7 @@ fn begin(session_state: &Arc<SessionState>, attempt: Arc<RunningAttempt>) -> Beg
     let inline = route.gate.polls_inline();
     let mut work = run(session_state.clone(), route.clone(), attempt.clone()).boxed();
     if inline {
-        // The waker does nothing: a future that is not ready is polled again by the task it gets.
+        // The waker does nothing: a future that is not ready gets a task of its own, which polls it again.
         let first = measured(&route, &mut work, &mut TaskContext::from_waker(Waker::noop()));
         if let Poll::Ready(outcome) = first {
             return Begun::Ended(EndedAttempt { attempt, outcome });
@@ -103,7 +103,7 @@ fn measured(route: &Route, work: &mut BoxFuture<'static, Outcome>, cx: &mut Task
     first
 }
 
-/// Leaving this future drops the handler's: that is how a timeout or a cut-off ends it.
+/// Dropping this future drops the handler's, which is how a timeout or a cancellation ends it.
 async fn run(session_state: Arc<SessionState>, route: Arc<Route>, attempt: Arc<RunningAttempt>) -> Outcome {
     let handled = AssertUnwindSafe(async {
         let payload = Payload::new(attempt.assignment.payload_json.clone());
@@ -153,7 +153,7 @@ mod tests {
         std::iter::from_fn(next).collect()
     }
 
-    /// Time stands still, so no first poll is slow and no result waits too long.
+    /// Time is paused, so no first poll is slow and no result waits too long.
     #[tokio::test(start_paused = true)]
     async fn a_batch_of_handlers_that_are_ready_at_once_leaves_in_one_message_without_starts() {
         let mut registry = Registry::default();

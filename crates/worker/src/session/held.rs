@@ -1,4 +1,4 @@
-//! Everything the worker holds: attempts it runs or will run, and results the server has not acknowledged.
+//! Everything that the worker holds: attempts that it runs or will run, and unacknowledged results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::attempt::RunningAttempt;
 
 enum HeldAttempt {
     Going(Arc<RunningAttempt>),
-    /// It no longer counts, and its handler is not gone yet.
+    /// The attempt no longer counts, and its handler has not ended yet.
     Stopped(Arc<RunningAttempt>),
     Finished(Finished),
 }
@@ -24,7 +24,7 @@ struct Finished {
     sent_at: Option<Instant>,
 }
 
-/// Ordered by token, so that what is sent after a reattach does not depend on a hash seed.
+/// Ordered by token, so that the order of messages after a reattach does not depend on a hash seed.
 #[derive(Default)]
 pub(crate) struct HeldAttempts {
     held: BTreeMap<String, HeldAttempt>,
@@ -32,7 +32,7 @@ pub(crate) struct HeldAttempts {
 }
 
 impl HeldAttempts {
-    /// Takes an assignment. False when its token is already held: the server repeated itself.
+    /// Takes an assignment. False if its token is held already, because the server repeated the assignment.
     pub(crate) fn take(&mut self, attempt: &Arc<RunningAttempt>) -> bool {
         self.highest = self.highest.max(attempt.assignment.number);
         if self.held.contains_key(attempt.token()) {
@@ -42,15 +42,15 @@ impl HeldAttempts {
         true
     }
 
-    /// A result of an earlier life of this worker.
+    /// Restores a result of an earlier process of this worker.
     pub(crate) fn restore(&mut self, report: Report) {
         let token = report.token.clone();
         let finished = Finished { report, started_at_ms: None, hidden: false, sent_at: None };
         self.held.insert(token, HeldAttempt::Finished(finished));
     }
 
-    /// Keeps the result until it is acknowledged. That of an attempt that was stopped meanwhile is nobody's business, unless
-    /// the work was done: it may have to be undone.
+    /// Keeps the result until it is acknowledged. The result of an attempt that was stopped meanwhile is dropped, unless the
+    /// work was done: it may have to be undone, so the server must be told.
     pub(crate) fn finish(&mut self, attempt: &RunningAttempt, report: Report) -> Removed {
         let done = is_done(&report);
         match self.held.get_mut(attempt.token()) {
@@ -67,7 +67,7 @@ impl HeldAttempts {
         }
     }
 
-    /// The server has the result, or does not want it. True when one was held.
+    /// The server has the result or does not want it. True if a result was held.
     pub(crate) fn acknowledge(&mut self, token: &str) -> bool {
         match self.held.get(token) {
             Some(HeldAttempt::Finished(_)) => self.held.remove(token).is_some(),
@@ -75,8 +75,8 @@ impl HeldAttempts {
         }
     }
 
-    /// An attempt no longer counts. One that runs is in the inventory until its handler is gone, and one whose work was done
-    /// until the server says that it knows.
+    /// The attempt no longer counts. A running one stays in the inventory until its handler has ended, and one whose work
+    /// was done until the server has acknowledged that.
     pub(crate) fn stop(&mut self, token: &str) -> StoppedAttempt {
         match self.held.remove(token) {
             None => StoppedAttempt::Unknown,
@@ -92,12 +92,12 @@ impl HeldAttempts {
         }
     }
 
-    /// A stopped attempt had no handler that would have to go.
+    /// The handler of a stopped attempt has ended, or it had none.
     pub(crate) fn let_go(&mut self, token: &str) {
         self.held.remove(token);
     }
 
-    /// Whether an attempt counts, as far as is known here.
+    /// Whether an attempt counts, as far as this worker knows.
     pub(crate) fn is_held(&self, token: &str) -> bool {
         self.held.get(token).is_some_and(HeldAttempt::counts)
     }
@@ -129,7 +129,7 @@ impl HeldAttempts {
         }
     }
 
-    /// The result, to be sent at once.
+    /// The result, to be sent now.
     pub(crate) fn report_sent(&mut self, token: &str, now: Instant) -> Option<&Report> {
         match self.held.get_mut(token)? {
             HeldAttempt::Going(_) | HeldAttempt::Stopped(_) => None,
@@ -140,7 +140,7 @@ impl HeldAttempts {
         }
     }
 
-    /// Results sent at or before `then` and still not acknowledged. They no longer count as sent, so each is named once.
+    /// Results sent at or before `then` without an acknowledgement. They no longer count as sent, so each is returned once.
     pub(crate) fn unanswered_since(&mut self, then: Instant) -> Vec<String> {
         let overdue = |finished: &mut Finished| finished.sent_at.take_if(|at| *at <= then).is_some();
         let finished = self.held.values_mut().filter_map(|entry| match entry {
@@ -157,7 +157,7 @@ impl HeldAttempts {
         })
     }
 
-    /// Those that a handler may be at, whether they count or not.
+    /// Attempts with a running handler, whether they count or not.
     pub(crate) fn all_running(&self) -> impl Iterator<Item = &Arc<RunningAttempt>> {
         self.held.values().filter_map(|entry| match entry {
             HeldAttempt::Going(attempt) | HeldAttempt::Stopped(attempt) => Some(attempt),
@@ -172,27 +172,27 @@ impl HeldAttempts {
         })
     }
 
-    /// What a beat tells the server. An attempt stays here until its result is acknowledged: absence means lost. One that was
-    /// stopped stays until its handler is gone: absence means that its place is free.
+    /// The inventory of a beat. An attempt stays in it until its result is acknowledged, because absence means lost. A
+    /// stopped attempt stays until its handler has ended, because absence means that its slot is free.
     pub(crate) fn inventory(&self) -> Vec<Held> {
         self.held.values().filter_map(HeldAttempt::shown).collect()
     }
 }
 
-/// What became of an attempt that has ended.
+/// The outcome of an attempt that has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Removed {
     Result,
-    /// It was stopped before, and now it is gone.
+    /// It was stopped before, and its handler has ended now.
     Gone,
     Nothing,
 }
 
-/// What there was of an attempt that no longer counts.
+/// The state of an attempt that no longer counts.
 pub(crate) enum StoppedAttempt {
     Going(Arc<RunningAttempt>),
     Finished,
-    /// Finished well, and the server does not know yet.
+    /// It succeeded, and the server does not know yet.
     Done,
     Unknown,
 }

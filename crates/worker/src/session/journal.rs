@@ -1,8 +1,8 @@
-//! Results that must survive this process: an append-only file, written in batches by one thread.
+//! The result journal: an append-only file of results that must survive this process, written in batches by one thread.
 //!
-//! A result is sent without waiting for the file. If the process dies before the write, the server sees what it sees when
-//! the process dies a moment earlier: an attempt without an end. What the file adds is that a finished job is not run again
-//! only because the worker died before the server took the result.
+//! A result is sent without waiting for the file. If the process dies before the write, the server sees the attempt as if
+//! the process had died a moment earlier. The file only prevents that a finished job runs again because the worker died
+//! before the server took the result.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,12 +16,12 @@ use prost::Message;
 
 use super::journal_file::{JournalFile, JournalRecord};
 
-/// How soon a failed write is tried again.
+/// The delay before a failed write is repeated.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Below this size the file is left alone; above, it is rewritten when most of it is no longer needed.
+/// A smaller file is not rewritten; a larger one is, once most of it is no longer needed.
 const REWRITE_ABOVE_BYTES: u64 = 1 << 20;
 
-/// What the journal's thread is asked to do; nothing means: write the rest and end.
+/// An order to the journal's thread; None: write the rest and end.
 type JournalOrder = Option<JournalRecord>;
 
 pub(crate) struct Journal {
@@ -35,7 +35,7 @@ pub(crate) struct JournalWriter {
 }
 
 impl Journal {
-    /// Opens or creates the file; returns what earlier lives left in it.
+    /// Opens or creates the file. Returns the results that earlier processes left in it.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, JournalWriter, Vec<Report>)> {
         let (file, live) = JournalFile::open(path)?;
         let (mut reports, mut unreadable) = (Vec::with_capacity(live.len()), Vec::new());
@@ -74,7 +74,7 @@ impl Journal {
 impl JournalWriter {
     /// Waits until everything is on disk. Blocks.
     pub(crate) fn close(self) {
-        // Refused only by a thread that is gone, and the join tells of that.
+        // Sending fails only if the thread has died, which the join reports.
         let _ = self.orders.send(None);
         if self.thread.join().is_err() {
             tracing::error!("the journal's thread panicked");
@@ -86,7 +86,7 @@ struct Keeper {
     path: PathBuf,
     file: JournalFile,
     live: BTreeMap<String, Vec<u8>>,
-    /// The last write failed, so the file's tail is unknown: the next write makes a new file.
+    /// The last write failed, so the end of the file is unknown: the next write makes a new file.
     broken: bool,
 }
 
@@ -122,7 +122,7 @@ impl Keeper {
         self.broken = stored.is_err();
     }
 
-    /// Updates the live set; returns what the file must learn. A result acknowledged within the batch never touches the disk.
+    /// Updates the live set. Returns the records to write; a result acknowledged within the batch is never written.
     fn apply(&mut self, batch: Vec<JournalRecord>) -> Vec<JournalRecord> {
         let mut added = BTreeMap::new();
         let mut removed = Vec::new();

@@ -26,7 +26,7 @@ pub(crate) struct JournalFile {
 }
 
 impl JournalFile {
-    /// Reads what is there. A torn last record, left by a crash in the middle of a write, is cut off.
+    /// Reads the file. A torn last record, left by a crash during a write, is cut off.
     pub(crate) fn open(path: &Path) -> io::Result<(Self, LiveReports)> {
         let mut file = private().truncate(false).open(path)?;
         lock(&file)?;
@@ -42,7 +42,7 @@ impl JournalFile {
         Ok((Self { file, len: good as u64 }, live))
     }
 
-    /// On disk when this returns.
+    /// Durable on return.
     pub(crate) fn append(&mut self, records: &[JournalRecord]) -> io::Result<()> {
         if records.is_empty() {
             return Ok(());
@@ -54,7 +54,7 @@ impl JournalFile {
         self.file.sync_data()
     }
 
-    /// Writes a new file with the live results alone and puts it in the place of the old one.
+    /// Writes a new file with only the live results and replaces the old one.
     pub(crate) fn replace(path: &Path, live: &LiveReports) -> io::Result<Self> {
         let fresh = PathBuf::from(format!("{}.new", path.display()));
         let file = private().truncate(true).open(&fresh)?;
@@ -75,7 +75,7 @@ impl JournalFile {
     }
 }
 
-/// A file that is made is for its owner only: results of jobs are private.
+/// A new file is readable by its owner only, because results of jobs are private.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
@@ -91,7 +91,7 @@ fn lock(file: &File) -> io::Result<()> {
     })
 }
 
-/// A new name in a folder is only safe once the folder itself is synced.
+/// A new file name is durable only once its folder is synced.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     File::open(folder)?.sync_all()
@@ -114,7 +114,7 @@ fn encode(record: &JournalRecord, bytes: &mut Vec<u8>) {
     bytes[start + 4..start + HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Applies all whole records; returns the live ones and how many bytes were good.
+/// Applies all complete records. Returns the live ones and the number of valid bytes.
 fn replay(bytes: &[u8]) -> (LiveReports, usize) {
     let mut live = LiveReports::new();
     let mut rest = bytes;
@@ -147,7 +147,7 @@ fn decode(bytes: &[u8]) -> Option<(JournalRecord, &[u8])> {
     Some((record, after))
 }
 
-/// Tells a torn record from a whole one; it defends against crashes, not against people.
+/// Detects torn records; no defence against forgery.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

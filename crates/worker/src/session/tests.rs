@@ -252,7 +252,7 @@ async fn what_must_not_outlive_its_lease_is_gone_before_anybody_else_may_have_it
         line.beats(3).await;
         world.go_away();
         let heard_at = line.heard_at;
-        // Else the stream stays, and nobody reads from it.
+        // Otherwise the stream stays open, and the test does not read from it.
         let unread = (!cut_off).then_some(line);
         let gone_at = timeout(PATIENCE, gone.recv()).await.expect("in time").expect("told");
         let after = gone_at - heard_at;

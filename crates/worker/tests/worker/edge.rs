@@ -123,7 +123,7 @@ impl Edge {
     }
 }
 
-/// Whoever submits children of topic "crowded" finds no room the first time; children of topic "refused" never do.
+/// A submit of children with topic "crowded" finds no room the first time; one with topic "refused" never does.
 struct Door {
     streams: UnboundedSender<Arrival>,
     calls: AtomicU32,

@@ -74,7 +74,7 @@ async fn a_waiting_attempt_that_is_called_back_is_given_back_and_not_run() {
     assert_eq!([bench.runs("runs"), bench.runs("kept"), bench.runs("wanted")], [1, 1, 0]);
 }
 
-/// Trap 17: somebody else has the job by now.
+/// Trap 17: another worker has the job by now.
 #[tokio::test]
 async fn a_waiting_attempt_that_is_stopped_is_let_go_of_and_never_run() {
     let mut bench = Bench::start().await;
