@@ -20,7 +20,7 @@ use crate::error::{CliError, EXIT_CODES_HELP, Exit};
 use crate::output::{Format, Output};
 use crate::session::CliSession;
 
-/// Where the server is unless somebody says otherwise: what `serve` listens on by itself.
+/// The default address of the server: the one on which `serve` listens by default.
 pub(crate) const SERVER: &str = "http://127.0.0.1:8080";
 
 /// Set apart from the options of a command.
@@ -161,8 +161,8 @@ impl Cli {
         Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut grammar))
     }
 
-    /// No option begins with a digit, so what looks like a negative number is meant for the option before it. That one
-    /// refuses it by its own name, and not as an argument that nobody expected.
+    /// No option begins with a digit, so a word that looks like a negative number is the value of the option before it. That
+    /// option then refuses it by name; otherwise the error would speak of an unexpected argument.
     pub(crate) fn grammar() -> clap::Command {
         signed(without_empty_variables(Self::command()))
     }

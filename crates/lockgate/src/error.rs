@@ -1,4 +1,4 @@
-//! What can go wrong for somebody at the command line, what it means for a script, and what to do next.
+//! Errors of the command line: what went wrong, the exit code for scripts, and what to do next.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -58,7 +58,7 @@ pub(crate) enum CliError {
         message: String,
     },
     Conflict(String),
-    /// Somebody else changed it meanwhile.
+    /// The object changed since it was read.
     Outdated(String),
     /// The server did not take the request as it was.
     Refused {
@@ -74,7 +74,7 @@ pub(crate) enum CliError {
         again_in: Option<Duration>,
     },
     Server(String),
-    /// Whoever read our output has had enough. Not worth a word.
+    /// The reader of the output closed its end, such as `head`. Not an error to report.
     OutputClosed,
 }
 
@@ -131,7 +131,7 @@ impl CliError {
         Some(hint.into())
     }
 
-    /// The same for programs.
+    /// The error as JSON, for programs.
     pub(crate) fn json(&self) -> String {
         #[derive(Serialize)]
         struct ErrorView<'a> {

@@ -39,7 +39,7 @@ fn slow(text: &str) -> Result<Slow, String> {
     Ok(Slow { chance: chance(often)?, up_to: args::duration(span)? })
 }
 
-/// Nobody runs with them unaware: people are told whatever --log says, programs among their log lines.
+/// Fault injection must not go unnoticed: people are told whatever --log says, programs in a log line.
 pub(crate) fn announce(faults: Option<&Faults>, out: Output) {
     let Some(faults) = faults else { return };
     let text = "for drills only: built-in handlers fail on purpose";

@@ -214,7 +214,7 @@ impl ServerAddresses {
         [self.database.clone(), self.redis.clone(), self.nats.join(",")]
     }
 
-    /// The same, for servers that are reached at other addresses.
+    /// These servers at other addresses.
     pub(crate) fn words_at(&self, [database, redis, nats]: [String; 3]) -> Vec<String> {
         let named = [
             ("--database-url", database),

@@ -107,12 +107,12 @@ impl std::fmt::Debug for Hidden {
 }
 
 impl SpanArgs {
-    /// Nothing if nobody wants spans. `instance` tells this process from others of the same service.
+    /// None if no spans are exported. `instance` distinguishes this process from others of the service.
     pub(crate) fn exporter(&self, service: &str, instance: &str) -> Result<Option<Arc<Exporter>>, CliError> {
         Ok(self.settings(service, instance)?.map(Exporter::new))
     }
 
-    /// Checked even where nobody wants spans: a sampler that is misspelt should not wait for the day it is needed.
+    /// Checked even if no spans are exported: a misspelt sampler should show before the day it is needed.
     pub(crate) fn settings(&self, service: &str, instance: &str) -> Result<Option<Settings>, CliError> {
         let sampler = self.sampler()?;
         let whole = filled(&self.otlp_traces_endpoint).map(|address| (address, true));

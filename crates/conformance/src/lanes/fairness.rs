@@ -68,7 +68,7 @@ pub async fn tenants_get_turns_by_their_weights_in_every_round(mut stage: Stage)
     }
 }
 
-/// The same where a limit is what everybody waits for.
+/// Turns by weight among tenants that all wait for one limit.
 pub async fn tenants_get_turns_by_their_weights_at_a_full_limit(mut stage: Stage) {
     let pools = "
 topics: {'*': default}

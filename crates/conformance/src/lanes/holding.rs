@@ -92,7 +92,7 @@ pub async fn new_pools_keep_what_is_held(mut stage: Stage) {
     assert!(stage.claim(&["echo"], 99).await.len() > 3, "the limit is gone");
 }
 
-/// The lanes are rebuilt, or laid out anew, while somebody has a job in hand, and the job is claimed again.
+/// The lanes are rebuilt, or get a new layout, while a process holds a claim, and the job is claimed again.
 pub async fn what_is_said_of_a_claim_ends_no_later_one(mut stage: Stage) {
     stage.adopt(TWO_AT_ONCE).await;
     let job = stage.wait(&topic("echo")).await;

@@ -87,7 +87,7 @@ pub async fn room_that_is_never_used_up_goes_round_too(mut stage: Stage) {
     for claim in full {
         running.push(stage.start(claim).await);
     }
-    // Two places are free, and somebody takes one of them at a time: nobody is let through twice before the others.
+    // Two units are free and are taken one at a time: no tenant is let through twice before the others.
     stage.release(&running[0]).await;
     stage.release(&running[1]).await;
     let mut served = Vec::new();
@@ -254,7 +254,7 @@ pub async fn a_cancelled_job_leaves_the_line(mut stage: Stage) {
     assert_eq!(seqs(&stage.claim(&["echo"], 9).await), [next.seq.0]);
 }
 
-/// The one that was let through goes away before anybody takes it: the room is the next one's.
+/// The lane that was let through loses its job before a claim: the room passes to the next lane.
 pub async fn room_that_was_given_to_a_cancelled_job_goes_to_the_next(mut stage: Stage) {
     stage.adopt(ONE_PER_KEY).await;
     stage.wait(&key("k")).await;

@@ -180,7 +180,7 @@ impl Game {
         }
     }
 
-    /// The holder of a forgotten claim has nothing of it, and says so. It may have been made again by somebody else.
+    /// The holder of a forgotten claim settles it. Another process may have claimed the job again.
     async fn let_go(&mut self) {
         let Some(claim) = self.late.pop_front() else { return };
         let job = self.stage.rows().find(|job| job.ready_key() == claim.key && job.lane() == claim.lane).cloned();

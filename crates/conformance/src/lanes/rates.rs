@@ -50,7 +50,7 @@ pub async fn a_rate_delays_no_other_lane_and_is_shared_by_tenants(mut stage: Sta
     assert_eq!(claim_at(&mut stage, 10_001).await, (2, at(10_250)));
 }
 
-/// A claim for nobody is enough to let time pass.
+/// A claim without seats is enough to let time pass.
 pub async fn what_a_rate_held_back_is_demanded_after_a_claim_at_its_time(mut stage: Stage) {
     stage.adopt(FOUR_A_SECOND).await;
     stage.wait_many(6, &topic("echo")).await;

@@ -159,7 +159,7 @@ pub async fn jobs_wait_in_the_first_pool_of_their_topic(mut stage: Stage) {
     assert!(stage.claim_in("unknown", "unknown", both).await.claims.is_empty());
 }
 
-/// Workers are often fit for what waits elsewhere: it is nobody's turn here because of that.
+/// Workers often fit jobs of another pool too: those jobs take no turn in this pool's claim.
 pub async fn seats_that_fit_what_waits_in_another_pool_take_what_waits_in_the_one_asked(mut stage: Stage) {
     stage.adopt("topics: {echo: fast, noop: slow}\npools: {fast: {}, slow: {}}").await;
     for name in ["a", "b"] {

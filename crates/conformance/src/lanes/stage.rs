@@ -75,7 +75,7 @@ impl Stage {
         Self { lanes, now_ms: 10_000, rows: BTreeMap::new(), seq: 0, layouts: AtomicU64::new(0) }
     }
 
-    /// A row is committed; nobody was told.
+    /// Commits a row without offering it.
     pub fn commit(&mut self, spec: &Spec) -> Arc<Job> {
         self.seq += 1;
         let job = Arc::new(job(spec, self.seq));
@@ -177,7 +177,7 @@ impl Stage {
         said(self.lanes.depths(limit).await)
     }
 
-    /// Topics somebody could be asked for, with how many of their jobs are in memory.
+    /// Topics with claimable jobs, and how many of these are in memory.
     pub async fn demanded(&self) -> Vec<(String, usize)> {
         let mut demand: Vec<_> = self.demand().await.iter().map(of_topic).collect();
         demand.sort();
@@ -206,7 +206,7 @@ impl Stage {
         self.rows.get(lane).is_some_and(|rows| rows.contains_key(&key))
     }
 
-    /// The row leaves the Store's SCHEDULED rows, with nobody told. Whether it was there.
+    /// Removes the row from the Store's SCHEDULED rows without telling the lanes. Returns whether it existed.
     pub fn remove(&mut self, lane: &LaneKey, key: ReadyKey) -> bool {
         self.rows.get_mut(lane).is_some_and(|rows| rows.remove(&key).is_some())
     }
@@ -255,12 +255,12 @@ pub fn token(seq: i64) -> AttemptToken {
     AttemptToken::from(format!("token-{seq}"))
 }
 
-/// What whoever made the claim says of it when its job does not wait any more.
+/// The settlement of a claim whose job does not wait any more.
 pub fn gone(claim: &Claim) -> Settlement {
     Settlement::Gone { lane: claim.lane.clone(), key: claim.key, claim: Some(claim.number) }
 }
 
-/// What whoever made the claim says when nothing came of it.
+/// The settlement of a claim that is undone.
 pub fn returned(claim: &Claim, job: &Arc<Job>) -> Settlement {
     Settlement::Returned { lane: claim.lane.clone(), key: claim.key, claim: claim.number, job: job.clone() }
 }

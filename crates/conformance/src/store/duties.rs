@@ -1,4 +1,4 @@
-//! What somebody else than a worker must still do.
+//! Duties: work that a server, not a worker, still has to do.
 
 use std::time::Duration;
 

@@ -13,8 +13,7 @@ fn keyed(id: &str, key: &str) -> NewJob {
     NewJob { idempotency_key: Some(key.to_owned()), ..new_job(id) }
 }
 
-/// The job that has the key, if a submit is refused because of it.
-/// Whoever only asks is told the same.
+/// The job that has the key, if a submit is refused because of it. Checks that a read without a submit finds that job too.
 async fn owner(h: &StoreHarness, tenant: &str, id: &str, key: &str) -> Found<Option<DuplicateJob>> {
     let birth = h.birth(tenant, keyed(id, key), allow())?;
     let asked = h.store.find_duplicates(std::slice::from_ref(&birth.job.request)).await?.pop().flatten();

@@ -16,8 +16,7 @@ fn keyed(h: &StoreHarness, run: &str, key: &str, hash: u8) -> RunChange {
     RunChange { key: Some(key), ..change(head(h, run)) }
 }
 
-/// The run that has the key, if a start is refused because of it.
-/// Whoever only asks is told the same.
+/// The run that has the key, if a start is refused because of it. Checks that a read without a start finds that run too.
 async fn owner(h: &StoreHarness, start: RunChange) -> Found<Option<(RunId, u8)>> {
     let key = start.key.as_ref().map_or("", |key| &*key.key);
     let asked = h.store.run_of_key(&start.head.tenant, key).await?.map(|(run, hash)| (run, hash.0[0]));

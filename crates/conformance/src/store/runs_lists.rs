@@ -1,4 +1,4 @@
-//! Runs as lists: for people, and for whoever must look at them again.
+//! Lists of runs: for people, and for the loops that revisit runs.
 
 use lockgate_core::dag::{DagRef, RunHead, RunState};
 use lockgate_core::ids::RunId;

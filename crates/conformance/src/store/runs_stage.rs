@@ -103,7 +103,7 @@ pub(super) fn child_of(parent: &str, head: RunHead) -> RunHead {
     RunHead { parent: Some(RunParent { run: parent.into(), node: 1, item: None, depth: 1 }), ..head }
 }
 
-/// The same a version later.
+/// The head with the next version.
 pub(super) fn after(head: &RunHead) -> RunHead {
     RunHead { version: head.version + 1, ..head.clone() }
 }

@@ -17,7 +17,7 @@ async fn are_there(h: &StoreHarness, runs: &[&str]) -> Found<Vec<bool>> {
 
 pub async fn jobs_of_a_live_run_are_kept_until_it_is_over(h: &StoreHarness) -> Proof {
     let start = h.begin_with("run-a", &[0, 1]).await?;
-    // Of a run that nobody knows: nothing keeps it.
+    // A job of a run that does not exist: no run keeps it.
     let stray = job_in(h, "run-gone", 0, allow())?;
     h.commit(stray).await??;
     for job in [job_of(h, "run-a", 0).await?, job_of(h, "run-a", 1).await?, job_of(h, "run-gone", 0).await?] {

@@ -107,12 +107,12 @@ pub fn schedule(tenant: &str, name: &str) -> Schedule {
     Schedule { wakes_at: None, ..begun }
 }
 
-/// The same a version later.
+/// The schedule with the next version.
 pub fn later(schedule: &Schedule) -> Schedule {
     Schedule { version: schedule.version + 1, ..schedule.clone() }
 }
 
-/// The same, to be looked at then.
+/// The schedule with another wake time.
 pub(super) fn waking(schedule: Schedule, at: i64) -> Schedule {
     Schedule { wakes_at: Some(Timestamp::from_millis(at)), ..schedule }
 }

@@ -63,7 +63,7 @@ impl StoreHarness {
         Self { store, clock, limits, minted: AtomicU64::new(0), spoils: None, _ground: Box::new(ground) }
     }
 
-    /// How a row becomes one that nobody can decode.
+    /// How to make a row undecodable.
     #[must_use]
     pub fn spoiling(self, spoils: impl Fn(Spoilt) -> Spoiling + Send + Sync + 'static) -> Self {
         Self { spoils: Some(Box::new(spoils)), ..self }
@@ -152,7 +152,7 @@ impl StoreHarness {
         self.run_checked(job, outcome, OutputStep::Pass).await
     }
 
-    /// The same, with what the check of the result's metadata said.
+    /// Like `run`, with the outcome of the check of the result's metadata.
     pub(super) async fn run_checked(&self, job: &Job, outcome: Outcome, output: OutputStep) -> Found<Job> {
         let epoch = self.attach("runner").await?;
         let held = self.dispatch(job, "runner", epoch).await?;

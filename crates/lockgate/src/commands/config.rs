@@ -146,7 +146,8 @@ impl ApplyConfig {
     }
 }
 
-/// Quotas may name pools that are yet to come, and misspelt ones limit nobody. Whoever cannot ask warns of nothing.
+/// Quotas may name pools that do not exist yet, so an unknown pool is a warning and no error. Without a server to ask, there
+/// is no warning.
 async fn warn_of_missing_pools(kind: &ConfigKind, file: &str, text: &str, session: &CliSession) {
     let named = Quotas::load(file, text).ok().filter(|_| kind.wire == v1::ConfigKind::Quotas);
     let Some(named) = named.map(|quotas| quotas.ceilings.pools).filter(|pools| !pools.is_empty()) else { return };

@@ -72,7 +72,7 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> 
     let text = |text: &Option<String>| text.as_ref().map(TableCell::text);
     let progress = job.progress.as_ref().map(|p| TableCell::text(format!("{}% {}", p.percent, p.message).trim_end()));
     let requires = (!job.requires.is_empty()).then(|| TableCell::text(job.requires.join(" ")));
-    // Who has not shown a credential may be anybody.
+    // Without a credential the actor's name is only claimed.
     let marks = [job.actor_type.as_deref(), (!job.actor_verified).then_some("unverified")];
     let by: Vec<&str> = std::iter::once(job.actor.as_str()).chain(marks.into_iter().flatten()).collect();
     let actor = format!("{} (by {})", job.tenant, by.join(", "));

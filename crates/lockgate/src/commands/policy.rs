@@ -58,7 +58,7 @@ impl PolicyArgs {
     }
 }
 
-/// Where somebody who wrote a faulty policy finds what policies may say.
+/// The page that describes policies, for the author of a faulty one.
 const FURTHER: &str = "`lockgate policy schema` describes the language to editors";
 
 fn tell(errors: &[ConfigError], out: Output) -> Result<Exit, CliError> {

@@ -191,7 +191,7 @@ impl Serve {
         self.check(roles)?;
         self.log.start(out)?;
         faults::announce(self.worker_faults.as_ref(), out);
-        // Before anybody can know that this process is up, and so tell it to stop.
+        // Before any program can learn that this process is up and send it a signal to stop.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut server = RunningServer::start(&self, roles).await?;
@@ -202,7 +202,7 @@ impl Serve {
             biased;
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
-            // An fsync that failed leaves nobody knowing what is on the disk: only a fresh start finds out.
+            // After a failed fsync it is unknown what is on disk: only a restart finds out.
             Ok(error) = fatal.wait_for(Option::is_some) => {
                 let text = error.as_ref().map_or_else(String::new, ToString::to_string);
                 return Err(CliError::Server(format!("the disk did not confirm a write, so the server stops at once: {text}")));

@@ -113,7 +113,7 @@ fn read(files: &TlsPaths, names: FileNames) -> Result<Tls, CliError> {
     files.read(names).map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// The same as words on a command line, for a process that this one starts.
+/// These settings as command-line arguments, for a process that this one starts.
 pub(super) fn words(server: &str, files: &TlsPaths) -> Vec<String> {
     let TlsPaths { ca, cert, key } = files;
     let named = [("ca", ca), ("cert", cert), ("key", key)].into_iter();

@@ -149,12 +149,12 @@ impl MemoryStore {
         Ok(())
     }
 
-    /// The same of runs.
+    /// Makes these runs undecodable.
     pub fn spoil_runs(&self, runs: impl IntoIterator<Item = RunId>) {
         self.open().0.spoilt_runs.extend(runs);
     }
 
-    /// The same of schedules, by tenant and name.
+    /// Makes these schedules undecodable, by tenant and name.
     pub fn spoil_schedules(&self, schedules: impl IntoIterator<Item = (TenantId, Arc<str>)>) {
         self.open().0.spoilt_schedules.extend(schedules);
     }
@@ -164,12 +164,12 @@ impl MemoryStore {
         self.open().0.refused.extend(jobs);
     }
 
-    /// The same of runs.
+    /// Refuses writes of these runs.
     pub fn refuse_runs(&self, runs: impl IntoIterator<Item = RunId>) {
         self.open().0.refused_runs.extend(runs);
     }
 
-    /// The same of schedules, by tenant and name.
+    /// Refuses writes of these schedules, by tenant and name.
     pub fn refuse_schedules(&self, schedules: impl IntoIterator<Item = (TenantId, Arc<str>)>) {
         self.open().0.refused_schedules.extend(schedules);
     }

@@ -51,7 +51,7 @@ impl Scene {
             0 => Judgement::UNASKED,
             1 => under(&self.policy, Decision::Deny),
             2 => under(&self.policy, Decision::Throttle),
-            // Judged by whoever has not heard of the latest policy.
+            // Judged by a process that has not adopted the latest policy.
             3 => under(&dice.name("policy", 3), Decision::Allow),
             4 => Judgement::Decided(Arc::new(Verdict::bypass("nobody answered", self.policy.clone()))),
             5..=7 => ask(ApprovalTerms {

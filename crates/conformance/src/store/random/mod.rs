@@ -63,7 +63,7 @@ struct Pair {
 
 const JOBS: u64 = 5;
 const SESSIONS: u64 = 3;
-/// Nobody attaches to one that was closed, so there are some to spare.
+/// No session attaches to a closed edge, so there are more edges than needed.
 const EDGES: u64 = 12;
 
 impl Pair {

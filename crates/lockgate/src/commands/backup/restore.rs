@@ -125,7 +125,7 @@ impl Restore {
     }
 }
 
-/// Something that somebody might miss is never overwritten.
+/// Existing files are never overwritten, because they may be needed.
 fn refuse_used(data: &Path) -> Result<(), CliError> {
     let mut entries = match std::fs::read_dir(data) {
         Ok(entries) => entries,

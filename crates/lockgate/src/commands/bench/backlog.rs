@@ -51,7 +51,7 @@ async fn claims(jobs: usize, report: &mut BenchReport) -> Result<(), CliError> {
     client.check_exact(&ids).await
 }
 
-/// CPU that it takes to set the gauges and to show them to somebody who looks ten times a second.
+/// The CPU time of setting the gauges, and of serving them to a client that scrapes ten times a second.
 async fn watching(server: &BenchServer) -> Result<f64, CliError> {
     // What the submits left to be done is not what is measured.
     tokio::time::sleep(WATCHED / 2).await;

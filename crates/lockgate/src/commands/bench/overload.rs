@@ -42,7 +42,7 @@ pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) ->
     put_quotas(&server).await?;
     let sleeper = Sleeper::attach(&server, began);
     let storm = Storm { client: client.clone(), began };
-    // The pace must be known before anybody can be judged by it.
+    // The pace must be measured before submits can be refused by it.
     storm.blow(CAPACITY, 3).await?;
     let full = storm.blow(CAPACITY * 6 / 5, seconds).await?;
     let at_capacity = sleeper.waits(&client).await?;

@@ -72,7 +72,7 @@ async fn watch(client: &TrafficClient, count: u64) -> Result<(f64, Vec<f64>), Cl
     }
 }
 
-/// Jobs that have not ended, whoever's.
+/// Jobs of all tenants that have not ended.
 async fn live(client: &TrafficClient) -> Result<u64, CliError> {
     let queues = client.stub().list_queues(client.request(v1::ListQueuesRequest {})).await;
     Ok(queues.map_err(|status| CliError::Server(status.message().to_owned()))?.into_inner().live)

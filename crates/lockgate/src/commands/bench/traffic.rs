@@ -59,7 +59,7 @@ impl TrafficClient {
         Ok(Self { api: api.to_owned(), tenant, channels, orchestrator })
     }
 
-    /// The same client at a server that has come back, maybe elsewhere.
+    /// The client, connected to a server that was restarted, perhaps at another address.
     pub(in crate::commands) async fn again(&self, api: &str) -> Result<Self, CliError> {
         Ok(Self { tenant: self.tenant.clone(), ..Self::connect(api).await? })
     }

@@ -36,7 +36,7 @@ const AIM_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct RecoveryRow {
     pub(super) fault: String,
     pub(super) lasted_ms: u64,
-    /// Absent when nobody outside could notice.
+    /// None if no outside observer could notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) detected_ms: Option<u64>,
     /// Absent when it did not recover.
@@ -170,7 +170,7 @@ async fn aim(stage: &mut Installation, observer: Observer, part: FaultTarget) ->
     }
 }
 
-/// The worker that holds most, and which of these sees its stream. None: nobody holds anything.
+/// The worker that holds most jobs, and which of these processes has its stream. None if no worker holds a job.
 async fn holds_most(observers: &[Observer]) -> Option<(usize, usize)> {
     let mut held = Vec::new();
     for (beside, observer) in observers.iter().enumerate() {
@@ -179,7 +179,7 @@ async fn holds_most(observers: &[Observer]) -> Option<(usize, usize)> {
     held.into_iter().max().filter(|(busy, ..)| *busy > 0).map(|(_, worker, beside)| (worker, beside))
 }
 
-/// Does the work, and says what was detected until then: what nobody noticed by the end of it nobody will.
+/// Does the work, and returns what was detected by its end: what was not noticed by then will not be.
 async fn both<T>(work: impl Future<Output = T>, detected: impl Future<Output = Option<Instant>>) -> (T, Option<Instant>) {
     tokio::pin!(work, detected);
     tokio::select! {

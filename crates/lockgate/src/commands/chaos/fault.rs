@@ -52,7 +52,7 @@ pub(super) struct PlannedFault {
     pub(super) blow: Blow,
 }
 
-/// By what a fault shows to somebody outside.
+/// The sign by which an outside observer sees the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// A call of the client fails.

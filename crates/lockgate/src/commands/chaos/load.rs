@@ -142,7 +142,8 @@ async fn keep_submitting(client: TrafficClient, ways: Vec<String>, prefix: Strin
         loop {
             pace.tick().await;
             let made = Instant::now();
-            // The same jobs again elsewhere: a submit that was taken and not acknowledged is the same job.
+            // The jobs again, at another server: if the first submit was stored without an acknowledgement, their ids make
+            // this a repeat.
             let ids = match submit(&client, batch.clone()).await {
                 Ok(ids) => ids,
                 Err(failure) => {
@@ -176,7 +177,7 @@ async fn submit(client: &TrafficClient, jobs: Vec<v1::NewJob>) -> Result<Vec<Str
     answer.jobs.into_iter().map(id).collect::<Option<_>>().ok_or(CallFailure::Other)
 }
 
-/// A full store says so, and whoever is refused for another reason is not told this.
+/// A full Store reports that it is full. A call refused for another reason must not get this error.
 fn failure(status: &Status) -> CallFailure {
     let is_full = status.code() == Code::ResourceExhausted && status.message().contains("the store is full");
     if is_full { CallFailure::NoRoom } else { CallFailure::Other }
@@ -199,7 +200,7 @@ async fn keep_starting(client: TrafficClient, ways: Vec<String>, prefix: String,
     }
 }
 
-/// The same key is the same run.
+/// A repeated key finds the run that was started with it.
 async fn start_run(client: &TrafficClient, key: String) -> Option<String> {
     let mut stub = client.orchestrator();
     let request = v1::StartDagRequest { dag: DAG.to_owned(), idempotency_key: key, ..v1::StartDagRequest::default() };

@@ -1,4 +1,4 @@
-//! Somebody outside who looks at an installation through its public API, and whom no fault concerns.
+//! An observer outside of the installation, which uses its public API and is exempt from faults.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -17,9 +17,9 @@ use super::tally::EndState;
 use super::work::{WorkKind, ended_well, ran_again};
 use crate::error::CliError;
 
-/// How often it looks.
+/// How often the observer reads the jobs that it waits for.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// The same where everything is read to look.
+/// How often it reads, for a sign that needs every job to be read.
 const LOOK_AT_ALL_EVERY: Duration = Duration::from_millis(250);
 const CALL_WITHIN: Duration = Duration::from_secs(2);
 /// Who leads this loop sees to it that retries and delayed jobs come due. Its lease, and its name in a process.
@@ -42,7 +42,7 @@ impl Observer {
         Ok(Self { at, client, line: Mutex::default() })
     }
 
-    /// The same, looking from elsewhere.
+    /// The observer at another server.
     pub(super) fn moved_to(&self, at: ProcessAddress) -> Self {
         Self { at, client: self.client.clone(), line: Mutex::default() }
     }
@@ -99,7 +99,7 @@ impl Observer {
         Some(asked.await?.workers)
     }
 
-    /// Sessions of the workers of this installation that are attached somewhere. None: nobody could be asked.
+    /// Sessions of this installation's workers that are attached to some server. None if no server answered.
     async fn sessions(&self) -> Option<Vec<(String, String)>> {
         let attached = |worker: &v1::WorkerStatus| ["attached", "elsewhere"].contains(&worker.status.as_str());
         let workers = self.workers().await?.into_iter().filter(attached);

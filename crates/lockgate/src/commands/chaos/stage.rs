@@ -156,8 +156,8 @@ impl Installation {
         self.worker_wires[self.worker_struck].clone()
     }
 
-    /// Strikes, waits as long as the fault lasts, and lifts it. Says from when on somebody may recover; whoever waited for that
-    /// may have given up.
+    /// Strikes, waits as long as the fault lasts, and lifts it. Sends the time from which a recovery counts; the receiver
+    /// may have given up waiting for it.
     pub(super) async fn suffer(
         &mut self,
         fault: PlannedFault,

@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn all_is_well_when_each_job_ended_once() {
         let mut jobs = vec![found("a"), found("b"), found("c")];
-        // Taken, but the acknowledgement got lost: nobody was promised anything.
+        // Stored, but the acknowledgement was lost, so no client was promised anything.
         jobs.push(found("d"));
         jobs[1].again = true;
         let tally = tally(&acknowledged(), &jobs);

@@ -1,4 +1,4 @@
-//! What the load is made of: besides jobs that only run, those that somebody must look after until they end.
+//! The kinds of work in the load: besides plain jobs, those that need a server loop until they end.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const ATTEMPTS: u32 = 10;
 const GRACE: Duration = Duration::from_millis(1_500);
 
 pub(super) const DAG: &str = "chaos";
-/// Needs somebody who takes its steps, and who keeps its time.
+/// A run: needs the loop that takes its steps, and the one that fires its timers.
 pub(super) const DAG_TEXT: &str = "version: 1
 dag: chaos
 nodes:
@@ -34,7 +34,7 @@ pub(super) enum WorkKind {
     Retried,
     /// May not run before its time.
     Delayed,
-    /// Waits for nobody, until its deadline ends it.
+    /// A job that no worker can take, ended by its deadline.
     Doomed,
     /// A run of the DAG.
     Run,

@@ -24,7 +24,7 @@ pub(super) struct Backends {
     pub(super) bus: Arc<dyn Bus>,
     /// Numbers that the processes keep together.
     pub(super) counters: Option<Arc<dyn Counters>>,
-    /// Set when the process must stop because nobody knows what is on the disk.
+    /// Set when the process must stop because it is unknown what is on disk.
     pub(super) fatal: watch::Receiver<Option<StoreError>>,
     /// What an acknowledged submit means.
     pub(super) ack: &'static str,

@@ -133,8 +133,8 @@ impl GovernanceArgs {
         TlsPaths { ca: safety_kernel_ca.clone(), cert: safety_kernel_cert.clone(), key: safety_kernel_tls_key.clone() }
     }
 
-    /// Whoever judges: the kernel elsewhere if one is named, else this process. `counters` are those shared with other
-    /// replicas, if there are any.
+    /// The safety kernel: a remote one if its address is given, otherwise the kernel of this process. `counters` are those
+    /// shared with other replicas, if there are any.
     pub(super) fn kernel(
         &self,
         clock: &Arc<dyn Clock>,

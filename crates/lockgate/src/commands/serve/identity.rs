@@ -98,7 +98,7 @@ impl IdentityArgs {
         }
     }
 
-    /// Where nobody is asked, only this machine may connect unless somebody insists; and keys do not travel in the clear.
+    /// Without authentication only this machine may connect, unless a flag allows more; and keys are never sent unencrypted.
     pub(super) fn check_address(&self, flag: &str, address: SocketAddr, no_auth: bool) -> Result<(), CliError> {
         if address.ip().is_loopback() || no_auth || self.insecure_plaintext {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Secrets of an installation: made once, kept in a file, readable by nobody else.
+//! Secrets of an installation: made once and kept in a file that only its owner can read.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,7 +23,7 @@ pub(super) fn kept(path: &Path, fresh: [u8; 32], loss: &str) -> Result<[u8; 32],
     <[u8; 32]>::try_from(bytes).map_err(|_| CliError::Usage(format!("{} is damaged; remove it and {loss}", path.display())))
 }
 
-/// A secret for somebody, in the place of whatever was there.
+/// Writes a secret, replacing the file.
 pub(super) fn put(path: &Path, text: &str) -> Result<(), CliError> {
     let wrong = |error: std::io::Error| CliError::Usage(format!("{}: {error}", path.display()));
     std::fs::rename(written_aside(path, text.as_bytes())?, path).map_err(wrong)
@@ -39,7 +39,7 @@ fn written_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf, CliError> {
     Ok(aside)
 }
 
-/// A secret that somebody else made: 64 hexadecimal digits.
+/// Reads a secret that was made elsewhere: 64 hexadecimal digits.
 pub(super) fn given(path: &Path) -> Result<[u8; 32], CliError> {
     let text = std::fs::read_to_string(path).map_err(|error| CliError::Usage(format!("{}: {error}", path.display())))?;
     hex::read(text.trim()).ok_or_else(|| {

@@ -63,7 +63,7 @@ const BREAKERS: [NameAndHelp; 2] = [
 const BREAKERS_OPEN: NameAndHelp =
     ("lockgate_worker_breakers_open", "Hosts that the built-in worker's job.http_call does not call now, but for probes");
 
-/// Reads numbers whenever somebody asks for the metrics.
+/// Reads numbers whenever the metrics are scraped.
 struct CounterReader<F>(F);
 
 impl<F> Debug for CounterReader<F> {

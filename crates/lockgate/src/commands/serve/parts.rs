@@ -38,7 +38,7 @@ impl StoppableTask {
         }
     }
 
-    /// Waits until the part ends; says which one and how. Nobody may stop it afterwards.
+    /// Waits until the part ends, and says how. It must not be stopped afterwards.
     pub(super) async fn ended(&mut self) -> String {
         match (&mut self.task).await {
             Ok(()) => format!("{} ended by itself", self.name),

@@ -36,7 +36,7 @@ pub(super) struct RunningServer {
     pub(super) metrics: SocketAddr,
     /// The policy in force at the start; none ever was if absent.
     pub(super) policy: Option<Active>,
-    /// The pools file in force at the start, whoever brought it; none ever was if absent.
+    /// The pools file in force at the start, from whatever source; None if none ever was.
     pub(super) pools: Option<Active>,
     /// Files that no option names and that count because they are where they usually are.
     pub(super) found: Vec<PathBuf>,
@@ -343,7 +343,8 @@ async fn in_force(engine: &Engine) -> Result<[Option<Active>; 2], CliError> {
     Ok([engine.active_config(SnapshotKind::Policy).await?, engine.active_config(SnapshotKind::Pools).await?])
 }
 
-/// The administrator's key is in its file before it counts, so that no crash leaves an installation that nobody can enter.
+/// The administrator's key is written to its file before it is stored, so that no crash leaves an installation without an
+/// accessible administrator.
 async fn first_key(serve: &Serve, engine: &Engine, access: &AccessMode) -> Result<Option<MadeKey>, CliError> {
     let AccessMode::Closed(entrance) = access else { return Ok(None) };
     let first = engine.first_key(&entrance.digest).await?;
