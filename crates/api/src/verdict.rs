@@ -417,7 +417,7 @@ mod tests {
         let newer: Decision = serde_json::from_str(r#""allow_on_mars""#).unwrap();
         let told = verdict_to_wire(&full(newer));
         assert!(told.reason.starts_with(r#"a newer version decided "allow_on_mars": "#), "{}", told.reason);
-        assert_eq!(&*Verdict::from(told.clone()).decision, "deny");
+        assert_eq!(&*super::Verdict::from(told.clone()).decision, "deny");
         assert_eq!(verdict_from_wire(told).decision, Decision::Deny);
     }
 

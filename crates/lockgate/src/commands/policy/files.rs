@@ -78,14 +78,14 @@ struct CaseResult {
     line: usize,
     passed: bool,
     expected: ExpectedVerdict,
-    decision: &'static str,
+    decision: String,
     rule: String,
     reason: String,
 }
 
 #[derive(Debug, Serialize)]
 struct ExpectedVerdict {
-    decision: &'static str,
+    decision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
 }
@@ -96,8 +96,11 @@ impl From<CaseOutcome> for CaseResult {
             passed: outcome.passed(),
             name: outcome.name,
             line: outcome.line,
-            expected: ExpectedVerdict { decision: outcome.expected.decision.as_str(), rule: outcome.expected.rule },
-            decision: outcome.verdict.decision.as_str(),
+            expected: ExpectedVerdict {
+                decision: outcome.expected.decision.as_str().to_owned(),
+                rule: outcome.expected.rule,
+            },
+            decision: outcome.verdict.decision.as_str().to_owned(),
             rule: outcome.verdict.rule.to_string(),
             reason: outcome.verdict.reason.to_string(),
         }
