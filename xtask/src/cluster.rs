@@ -163,7 +163,7 @@ impl Cluster {
         Some(self.running.remove(place))
     }
 
-    /// Waits until a process ends although nobody stopped it.
+    /// Waits until a process ends that was not stopped.
     async fn broken(&mut self) -> String {
         let ends = self.running.iter_mut().map(|process| {
             let name = process.name.clone();
@@ -173,7 +173,7 @@ impl Cluster {
         format!("{name} ended: {}", status.map_or_else(|error| error.to_string(), |status: ExitStatus| status.to_string()))
     }
 
-    /// Workers first, while there is somebody to report to.
+    /// Workers first, while there are servers to report to.
     pub(crate) async fn stop(&mut self) {
         while let Some(mut process) = self.running.pop() {
             if let Some(pid) = process.child.id() {

@@ -19,7 +19,7 @@ fn sweep() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next());
         if owner.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()) {
-            // Somebody else may be removing it too.
+            // Another process may be removing it too.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

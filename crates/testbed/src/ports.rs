@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 
-/// A port that nobody listens on now. Somebody else may take it before our server does: whoever starts one tries again.
+/// A free port. Another process may take it before the server binds it, so the caller must retry the start.
 pub(crate) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

@@ -71,8 +71,8 @@ impl TlsPaths {
 }
 
 impl Tls {
-    /// Checks chain and dates, and takes whatever name the certificate is for: only with an authority of one's own, for
-    /// anybody can have a certificate of a public one.
+    /// Checks chain and dates but not the name of the certificate. Only with an authority of one's own, because anyone can
+    /// get a certificate of a public one.
     pub fn config_for_any_name(&self) -> Result<ClientConfig, TlsError> {
         let mut config = self.config();
         let roots = Arc::new(roots(self.ca_pem(), self.names())?);
@@ -113,7 +113,8 @@ fn chain(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect()
 }
 
-/// A file with certificates in it, each of them whole; without one nothing would be believed, and nobody would know why.
+/// Reads a file of certificates. It must contain at least one, and each must be complete: otherwise no server would be
+/// trusted, without a visible reason.
 fn certificates(name: &'static str, path: &Path) -> Result<Pem, TlsError> {
     let pem = read(name, path)?;
     let list: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();

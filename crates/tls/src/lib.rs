@@ -1,4 +1,4 @@
-//! TLS towards other servers: whom we believe, what we show, and what to do when they do not like us.
+//! TLS towards other servers: trusted authorities, client certificates, and errors with advice.
 //!
 //! One place reads the three files (authority, certificate, key) for every connection that this project makes to somebody
 //! else, so they mean the same everywhere and are complained about in the same words.
@@ -18,9 +18,9 @@ pub use files::{FileNames, TlsError, TlsPaths};
 /// Whether anything may travel in the clear to another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clear {
-    /// On this machine, where nobody is on the way.
+    /// Only on this machine, where no network is involved.
     HereOnly,
-    /// Somebody insisted.
+    /// Everywhere, because the operator allows it explicitly.
     Anywhere,
 }
 
@@ -43,7 +43,7 @@ impl Tls {
         ClientConfig::clone(&self.config)
     }
 
-    /// Whether anybody named a file: then there must be TLS, or they would be deceived.
+    /// Whether a file was named. Then TLS must be used, because the operator expects it.
     pub fn is_given(&self) -> bool {
         self.ca.is_some() || self.identity.is_some()
     }

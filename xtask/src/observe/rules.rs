@@ -14,7 +14,7 @@ const OF_TIME: [(&str, u64); 5] = [
     ("lockgate_retried_total[", SHORTENED),
 ];
 
-/// The same rules, quicker.
+/// The rules with shorter times.
 pub(super) fn quick(rules: &str) -> String {
     rules.lines().map(|line| shorter_bound(&shorter_spans(line)) + "\n").collect()
 }

@@ -111,11 +111,11 @@ impl<'a> ObservedStory<'a> {
         alarms.expect_calm(start)
     }
 
-    /// A row that nobody can decode. Early, for it is told of for five minutes after it was mended.
+    /// An undecodable row. Early, because it is reported for five minutes after it was repaired.
     async fn unreadable(&self, cluster: &Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         println!("somebody writes nonsense into the row of a job");
         let start = Instant::now();
-        // Whoever ends what is past its deadline meets it every second.
+        // The loop that ends overdue jobs reads the row every second.
         self.say(&["submit", "nobody.serves", "--job-id", "spoilt", "--deadline", "10s"]).await?;
         let spoil = "CREATE TABLE kept AS SELECT job_id, life FROM jobs_hot WHERE job_id = 'spoilt'; \
                      UPDATE jobs_hot SET life = '?' WHERE job_id = 'spoilt'";
@@ -172,7 +172,7 @@ impl<'a> ObservedStory<'a> {
         self.say(&["schedule", "trigger", "nightly-report"]).await
     }
 
-    /// Nobody judges for a while, and everything waits: jobs for a verdict, results for their scan.
+    /// The kernel is unreachable for a while with fail mode closed: jobs wait for a verdict, and results for their scan.
     async fn kernel_away_closed(&self, cluster: &mut Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         self.say(&["submit", "job.sleep", "--payload", r#"{"ms":4000}"#, "--label", "data=orders"]).await?;
         println!("the safety kernel is killed; jobs wait for it");
@@ -201,11 +201,12 @@ impl<'a> ObservedStory<'a> {
             let _ = self.try_to(&["submit", "job.echo", "--label", "data=orders", "--payload", CARD]).await;
         };
         alarms.expect(start, &expected, poke).await?;
-        // It would alarm for as long as nobody does.
+        // Otherwise the alert would fire for ever.
         self.say(&["dag", "resolve", run, "paid"]).await
     }
 
-    /// Nobody judges for a while, and jobs run and results come out all the same: marked, counted and judged later.
+    /// The kernel is unreachable for a while with fail mode open: jobs run and results are exposed, marked, counted and
+    /// judged later.
     async fn kernel_away_open(&self, cluster: &mut Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         let open =
             self.policy_text()?.replace("fail_mode: closed", "fail_mode: open") + "\ninput_policy: {fail_mode: open}\n";
@@ -236,7 +237,7 @@ impl<'a> ObservedStory<'a> {
         Ok(())
     }
 
-    /// Somebody's transaction keeps everybody from writing jobs: deadlines pass and nothing ends.
+    /// A transaction of another session blocks all writes of jobs: deadlines pass and no job ends.
     async fn locked(&self, cluster: &Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         println!("a transaction holds a lock on the table of jobs");
         // The lock must be there before its time is over.
@@ -262,7 +263,7 @@ impl<'a> ObservedStory<'a> {
         alarms.expect_over(&expected).await
     }
 
-    /// Nobody can say who leads: no loop with a leader comes round, and every process answers all the same.
+    /// Leases cannot be read: no leader-only loop runs, although every process answers.
     async fn leaderless(&self, cluster: &Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         println!("a transaction holds a lock on the leases of leaders");
         let mut lock = hold(cluster, "leases").await?;
@@ -303,7 +304,7 @@ impl<'a> ObservedStory<'a> {
         self.wait_for_success(&["submit", "job.echo", "--wait"]).await
     }
 
-    /// More work than anybody takes, then nobody who looks after it, then nobody at all.
+    /// More work than the workers can take, then no scheduler, then no process at all.
     pub(super) async fn end(&self, cluster: &mut Cluster, alarms: &mut Alarms<'_>) -> anyhow::Result<()> {
         println!("a pool is paused and 10,100 jobs come in");
         let start = Instant::now();

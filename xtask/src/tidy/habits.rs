@@ -1,4 +1,4 @@
-//! Habits of tests and of code outside of them: nobody sleeps, few unwrap.
+//! Habits of tests and of product code: no sleeps, few unwraps.
 
 use super::functions::{Function, functions};
 use super::source::Source;

@@ -10,7 +10,6 @@
 //! 503 (not yet), and `Nats-Service-Error` says why. A refused message that was no question goes to `sys.job.dlq` as it
 //! came, with `x-lockgate-subject` and `x-lockgate-reason`. Installations that share servers need an account each, because
 //! these subjects are equal for all.
-//! subjects are the same for all.
 
 pub(crate) mod api;
 mod dead;

@@ -26,7 +26,7 @@ macro_rules! id {
                 Self::new(hex::read(text)?)
             }
 
-            /// The same parts give the same id, in every process.
+            /// Derives the id from the parts, so that every process derives equal ids.
             pub fn of(parts: &[&str]) -> Self {
                 let mut digest = Sha256::new();
                 for part in parts {

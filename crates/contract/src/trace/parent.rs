@@ -13,7 +13,7 @@ pub struct TraceParent {
     pub trace: TraceId,
     /// None inside of Lockgate only: the trace begins here, and whether it is written was decided.
     pub span: Option<SpanId>,
-    /// Somebody writes it.
+    /// Whether the trace is recorded.
     pub sampled: bool,
 }
 

@@ -23,7 +23,7 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     Internal,
-    /// It answers somebody outside.
+    /// It answers a call from outside.
     Server,
     /// It works off what was put in a queue.
     Consumer,

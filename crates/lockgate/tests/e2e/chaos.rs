@@ -30,7 +30,7 @@ async fn a_kill_and_a_cut_are_recovered_from_and_nothing_is_lost_or_doubled() {
     for row in &rows {
         assert_eq!((&row["lost"], &row["doubled"]), (&0.into(), &0.into()), "{row}");
         assert!(row["jobs"].as_u64().is_some_and(|jobs| jobs >= 200), "there was a load: {row}");
-        // Between two calls a server may be killed and back before anybody notices.
+        // Between two calls a server may be killed and restarted before a client notices.
         assert!(row["recovered_ms"].is_u64(), "{row}");
     }
 }

@@ -142,7 +142,7 @@ impl Server {
         self.start_again().await;
     }
 
-    /// SIGTERM, and nobody waits.
+    /// Sends SIGTERM without waiting for the end.
     pub(crate) async fn tell_to_end(&self) {
         signal(&self.child, "TERM").await;
     }

@@ -216,7 +216,7 @@ async fn what_a_client_was_doing_is_what_its_jobs_stand_below() {
     assert!(seen.iter().any(|seen| seen.span.name == "run job.echo"), "{seen:#?}");
     assert_eq!(get(&mut client, "called").await.trace_id, trace);
 
-    // Whoever says that nobody writes the trace is believed, in every process.
+    // A client's decision not to record the trace counts in every process.
     let quiet = SENT.replace("0af7", "0bf7").replace("-01", "-00");
     let unwatched = v1::NewJob { traceparent: quiet.clone(), ..job("quiet", "job.echo", "1") };
     let watched = job("loud", "job.echo", "1");

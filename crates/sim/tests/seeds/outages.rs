@@ -10,7 +10,7 @@ fn outage(away: OutageKind, processes: u64, seconds: u64) {
         let ends = outage.tell().unwrap_or_else(|violation| panic!("{outage:?}: {violation}"));
         let Ends { jobs, ended_unheard, .. } = ends;
         assert!(ended_unheard > 0, "nothing ended meanwhile, so nothing was shown: {outage:?}");
-        // The same for every length of the outage: everything succeeds, once, by the attempt that was at work.
+        // Independent of the outage's length: every job succeeds once, by the attempt that was running.
         assert_eq!(ends, Ends { jobs, succeeded: jobs, reaped: 0, repeated: 0, ended_unheard }, "{outage:?}");
     }
 }

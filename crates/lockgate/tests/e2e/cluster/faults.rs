@@ -72,7 +72,8 @@ async fn keep_submitting(apis: Vec<String>, count: Arc<AtomicUsize>, over: Arc<A
             }
             pace.tick().await;
             let batch = (serial..serial + BATCH).map(|n| job(&format!("load-{n}"), "job.noop", "null")).collect();
-            // The same ids again elsewhere: a submit that was taken and not acknowledged is the same job.
+            // The jobs again, at another server: if the first submit was stored without an acknowledgement, their ids make
+            // this a repeat.
             let Ok(ids) = submit(&mut client, batch).await else { break };
             serial += BATCH;
             count.fetch_add(ids.len(), Ordering::Relaxed);

@@ -131,7 +131,7 @@ impl Fleet {
         Self::uneven_with(pools, busy_with, &["--no-worker", "--handover-wait", "60s"]).await
     }
 
-    /// The same, with these arguments of both gateways.
+    /// Like `uneven`, with these arguments for both gateways.
     async fn uneven_with(pools: &str, busy_with: u32, arguments: &[&str]) -> Self {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("pools.yaml");

@@ -1,4 +1,4 @@
-//! Jobs that come over NATS, as somebody who speaks nothing but NATS sends them.
+//! Jobs submitted over NATS, by a client that uses nothing else.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ async fn a_letter_becomes_a_job_of_the_key_that_stands_for_letters() {
     let (head, items) = sender.ask(&[("Nats-Msg-Id", "m-2"), ("x-lockgate-tenant", "other")], vec![noop()]).await;
     assert!(items.is_empty() && head.contains("Nats-Service-Error-Code: 400"), "out of the key's reach: {head}");
 
-    // Nobody waits for an answer to this one, so it is kept. The stream may not be there yet: it is sent until it is.
+    // This message has no reply subject, so JetStream keeps it. The stream may not exist yet: it is sent until it does.
     let mut dead = Sender::connect(ground.nats.port(), &["sys.job.dlq"]).await;
     let kept = tokio::spawn(async move {
         loop {
