@@ -1,4 +1,4 @@
-//! How the texts on the command line are read.
+//! Parses the values of command-line options.
 
 use std::io::Read;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A name. Nothing is none: `--key "$UNSET"` must not mean that there is no key.
+/// A name. The empty text is refused: `--key "$UNSET"` must not mean that there is no key.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
 }

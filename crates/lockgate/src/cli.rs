@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The grammar of the command line.
 
 use std::any::TypeId;
 use std::ffi::OsString;
@@ -83,7 +83,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// What it takes to be let in.
+    /// The credential and the TLS files of this client.
     pub(crate) fn access(&self) -> Result<Access, CliError> {
         let identity = match (self.client_cert.clone(), self.client_key.clone()) {
             (Some(cert), Some(key)) => Some((cert, key)),
@@ -94,7 +94,7 @@ impl Connection {
                 ));
             }
         };
-        // A variable that is set to nothing is none.
+        // An empty variable counts as unset.
         let credential = self.api_key.clone().filter(|key| !key.is_empty());
         Ok(Access { credential, tls: Tls { ca: self.tls_ca.clone(), identity }, ..Access::default() })
     }
@@ -154,7 +154,7 @@ enum CliCommand {
 }
 
 impl Cli {
-    /// The words of a command line, the name of the program first.
+    /// Parses a command line, with the program's name as the first word.
     pub(crate) fn read(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
         let mut grammar = Self::grammar();
         let mut matches = grammar.try_get_matches_from_mut(words)?;
@@ -218,7 +218,8 @@ impl Cli {
     }
 }
 
-/// A variable that is set to nothing is not set: so compose files and unit files hand on what their own environment may have.
+/// Treats an empty environment variable as unset, so that compose files and unit files can pass on variables that may be
+/// empty.
 fn without_empty_variables(command: clap::Command) -> clap::Command {
     let option = |arg: Arg| {
         let is_empty = arg.get_env().is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()));
@@ -232,7 +233,7 @@ fn signed(command: clap::Command) -> clap::Command {
         if arg.is_positional() || !arg.get_action().takes_values() {
             return arg;
         }
-        // `-3d` is no number; what reads a span or a time takes nothing that begins with a hyphen.
+        // `-3d` is no number, and the parsers of spans and times refuse a leading hyphen.
         let kind = arg.get_value_parser().type_id();
         let is_time = kind == TypeId::of::<Duration>() || kind == TypeId::of::<Timestamp>();
         arg.allow_negative_numbers(true).allow_hyphen_values(is_time)

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-/// What the next process on this machine goes on with, in the data folder.
+/// The guard's state for the next process on this machine, in the data folder.
 const FILE: &str = "clock.json";
 const KEEP_EVERY: Duration = Duration::from_secs(2);
 
@@ -26,7 +26,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Since the machine was started, the time that it slept included.
+/// The time since the machine was started, including sleep.
 #[derive(Clone, Copy, Debug, Default)]
 struct SinceBoot;
 
@@ -40,11 +40,11 @@ impl Steady for SinceBoot {
     }
 }
 
-/// The guarded clock of a server, and where it is kept.
+/// The guarded clock of a server, and the file of its state.
 pub(crate) struct KeptClock {
     pub(crate) clock: Arc<GuardedClock>,
     path: PathBuf,
-    /// Which start of the machine the steady clock counts from. Where that cannot be told, nothing is kept.
+    /// Identifies the start of the machine, from which the steady clock counts. Without it the state is not kept.
     boot: Option<String>,
 }
 
@@ -55,7 +55,7 @@ struct GuardedBoot {
 }
 
 impl KeptClock {
-    /// Goes on with what an earlier process on this folder knew, if the machine has not been started anew since.
+    /// Continues with the state of an earlier process on this folder, if the machine has not been restarted since.
     pub(crate) fn open(folder: &Path, settle: Duration) -> Self {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned());
         Self::of(folder, settle, boot, Arc::new(SystemClock), Arc::new(SinceBoot))
@@ -63,13 +63,13 @@ impl KeptClock {
 
     fn of(folder: &Path, settle: Duration, boot: Option<String>, wall: Arc<dyn Clock>, steady: Arc<dyn Steady>) -> Self {
         let path = folder.join(FILE);
-        // Without it the wall clock is believed, as at the first start: a file that cannot be read is no reason not to start.
+        // Without the file the wall clock is trusted, as at the first start: an unreadable file must not prevent a start.
         let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<GuardedBoot>(&bytes).ok());
         let kept = kept.filter(|kept| boot.as_ref() == Some(&kept.boot)).map(|kept| kept.guard);
         Self { clock: Arc::new(GuardedClock::new(wall, steady, settle, kept)), path, boot }
     }
 
-    /// Keeps what the guard knows whenever that changes.
+    /// Writes the guard's state whenever it changes.
     pub(crate) async fn keep(self, mut stop: watch::Receiver<bool>) {
         let mut kept = None;
         loop {
@@ -90,7 +90,7 @@ impl KeptClock {
         }
     }
 
-    /// Whole or not at all. It is of use until the machine stops, so it is not synced to the disk.
+    /// Replaces the file atomically. The state is valid only until the machine stops, so the file is not synced.
     fn write(&self, guard: ClockGuard) -> std::io::Result<()> {
         let Some(boot) = self.boot.clone() else { return Ok(()) };
         let aside = self.path.with_extension(format!("json-{}", std::process::id()));

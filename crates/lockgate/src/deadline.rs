@@ -1,4 +1,4 @@
-//! How long a call may take: a server that accepts a connection and then says nothing must not keep a script waiting.
+//! Deadlines of calls: a server that accepts a connection and never answers must not keep a script waiting.
 //!
 //! Each call has until `--call-timeout` for its whole answer, and a stream for its beginning. What comes later in a stream has no
 //! deadline; HTTP/2 pings notice a server that is gone.
@@ -18,11 +18,11 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::output;
 
-/// Unless the caller says otherwise. The server gives up on its store after 2 s, and putting a policy in force takes a few of those.
+/// The default deadline. The server gives up a Store call after 2 s, and the activation of a policy takes a few of these.
 pub(crate) const CALL_WITHIN: &str = "30s";
-/// So many times longer has a call that works through a list of any length.
+/// The factor for calls that process a list of any length.
 const LONG_FACTOR: u32 = 120;
-/// Calls whose work grows with what is stored, or that are asked to be slow.
+/// Calls whose work grows with the stored data, or that may be told to be slow.
 const LONG: [&str; 3] =
     ["/lockgate.v1.Admin/EraseTenant", "/lockgate.v1.Admin/VerifyAudit", "/lockgate.v1.Scheduler/ReplayDeadLetters"];
 /// Beside the deadline of its kind: a request that is asked to be slow says in its extensions how long it will work.
@@ -33,7 +33,7 @@ pub(crate) struct ExtraTime(pub(crate) Duration);
 const STREAMS: [&str; 3] =
     ["/lockgate.v1.Orchestrator/WatchDAGRun", "/lockgate.v1.Scheduler/WatchJob", "/lockgate.v1.Scheduler/WatchJobLogs"];
 
-/// A server that is busy answers a ping late, and is there all the same.
+/// A busy server may answer a ping late although it is alive.
 const PING_WITHIN_MIN: Duration = Duration::from_secs(5);
 
 /// Notices a server that is gone while an answer or a stream is open: a ping after half of the span, and the whole of it for the
@@ -85,7 +85,7 @@ impl Service<Request<Body>> for DeadlineChannel {
     }
 }
 
-/// With a source, like every error of the connection.
+/// Has a source, like every connection error, so that it is classified as one.
 fn late(within: Duration) -> Status {
     let told = format!("no answer within {}; --call-timeout gives it longer", output::span(within));
     let mut status = Status::deadline_exceeded(told.clone());

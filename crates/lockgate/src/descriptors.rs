@@ -1,13 +1,13 @@
-//! File descriptors: as many as the system allows, and some of them kept from clients.
+//! File descriptors: raises the limit, and reserves some that clients cannot use.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Kept for the Store, for other servers and for what jobs open, so that clients cannot take the last ones.
+/// Reserved for the Store, for other servers and for jobs, so that client connections cannot use the last ones.
 const RESERVE: u64 = 256;
 
-/// Raises the limit of this process as far as it may without privileges; the limit that is in force then. None is no limit.
+/// Raises this process's limit as far as possible without privileges. Returns the new limit; None if unlimited.
 pub(crate) fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -23,7 +23,8 @@ pub(crate) fn raise_limit() -> Option<u64> {
     }
 }
 
-/// How many connections of clients leave the reserve alone. With a small limit the reserve is three quarters of it.
+/// How many client connections are possible without using the reserve. With a small limit the reserve is three quarters of
+/// it.
 pub(crate) fn connections_max(wanted: usize, limit: Option<u64>) -> usize {
     let Some(limit) = limit else { return wanted };
     let most = usize::try_from(limit - RESERVE.min(limit / 4 * 3)).unwrap_or(usize::MAX).max(1);

@@ -1,4 +1,4 @@
-//! Lets the built-in `job.db_tx` write to SQLite: the worker names what it needs, the adapter has it.
+//! Connects the built-in `job.db_tx` to SQLite: the worker library defines the trait, the adapter implements it.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The randomness of this machine, drawn in blocks: one system call serves hundreds of ids and tokens.
+//! The system's randomness, drawn in blocks: one system call serves hundreds of ids and tokens.
 
 use lockgate_ports::Entropy;
 use parking_lot::Mutex;
@@ -25,7 +25,7 @@ impl Entropy for SystemEntropy {
         let mut block = self.block.lock();
         for byte in out {
             if block.used == BLOCK_BYTES {
-                // Without randomness tokens could be guessed: better no server than that.
+                // Without randomness tokens could be guessed, so the server must not run.
                 if let Err(error) = getrandom::fill(&mut block.bytes) {
                     panic!("the system has no randomness: {error}");
                 }

@@ -13,7 +13,7 @@ use tonic_types::StatusExt;
 
 use crate::output;
 
-/// The exit codes, as the help promises them.
+/// The exit codes, as the help documents them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -33,7 +33,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// For the end of the help.
+/// The text at the end of the help.
 pub(crate) const EXIT_CODES_HELP: &str = "Exit codes:
   0  done; with --wait, the job succeeded
   1  wrong usage, or the server refused or failed
@@ -46,31 +46,31 @@ pub(crate) const EXIT_CODES_HELP: &str = "Exit codes:
 
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// Something on the command line, in a file or on this machine.
+    /// An error on the command line, in a file or on this machine.
     Usage(String),
     Unreachable {
         server: String,
         cause: String,
     },
     NotFound {
-        /// What kind of thing: `job`, `pool`, or nothing if the server did not say.
+        /// The kind of object: `job`, `pool`, or empty if the server did not say.
         what: String,
         message: String,
     },
     Conflict(String),
     /// The object changed since it was read.
     Outdated(String),
-    /// The server did not take the request as it was.
+    /// The server refused the request as invalid.
     Refused {
         message: String,
         fields: Vec<String>,
     },
-    /// The server does not let this client do it.
+    /// The server does not allow this client to do it.
     Unwelcome(String),
-    /// The server could not do it now; later may help.
+    /// The server cannot do it now; a retry may succeed.
     Busy {
         message: String,
-        /// When, if it said so.
+        /// When to retry, if the server said so.
         again_in: Option<Duration>,
     },
     Server(String),
@@ -93,7 +93,7 @@ impl CliError {
         }
     }
 
-    /// A stable word for programs.
+    /// A stable error code for programs.
     const fn code(&self) -> &'static str {
         match self {
             Self::Usage(_) => "usage",
@@ -109,7 +109,7 @@ impl CliError {
         }
     }
 
-    /// What to do next, where there is something to do.
+    /// Advice on what to do next, if there is any.
     pub(crate) fn hint(&self) -> Option<Cow<'static, str>> {
         let hint = match self {
             Self::Unreachable { .. } => {
@@ -195,7 +195,7 @@ impl fmt::Display for CliError {
 
 impl Error for CliError {}
 
-/// The engine of a server in this process.
+/// Errors of an engine in this process.
 impl From<ApiError> for CliError {
     fn from(error: ApiError) -> Self {
         Self::Server(error.to_string())
@@ -211,7 +211,7 @@ impl From<std::io::Error> for CliError {
     }
 }
 
-/// The command that lists what there is of a kind.
+/// The command that lists objects of a kind.
 fn where_to_look(what: &str) -> Option<&'static str> {
     Some(match what {
         "job" => "`lockgate jobs` lists the jobs of this tenant; --tenant names another tenant",
@@ -234,18 +234,18 @@ fn where_to_look(what: &str) -> Option<&'static str> {
     })
 }
 
-/// In whole seconds, and not too early.
+/// Rounded up to whole seconds, so that a retry is not too early.
 fn try_again_in(span: Duration) -> String {
     let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
     format!("try again in {}", output::span(Duration::from_secs(seconds)))
 }
 
-/// The server never answered: the connection failed, not the call.
+/// Whether the connection failed, and not the call.
 fn came_from_transport(status: &Status) -> bool {
     status.source().is_some()
 }
 
-/// The last error of the chain says what the system said, without the layers in between.
+/// The last error of the chain, which has the system's own message without the layers in between.
 pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {

@@ -1,4 +1,4 @@
-//! `--faults`: what goes wrong in built-in handlers on purpose.
+//! `--faults`: injects faults into built-in handlers.
 
 use std::collections::BTreeSet;
 

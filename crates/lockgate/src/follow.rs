@@ -9,12 +9,12 @@ use v1::watch_job_response::Item;
 use crate::error::CliError;
 use crate::session::CliSession;
 
-/// How long a server may be away before following gives up. A restart takes a second or two.
+/// How long a server may be unreachable before following gives up. A restart takes a second or two.
 const AWAY_MAX: Duration = Duration::from_secs(30);
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Calls `seen` for each event after number `after`, without gaps or doubles, and each progress report, until the job ends.
-/// The job as it ended.
+/// Returns the ended job.
 pub(crate) async fn follow(
     session: &mut CliSession,
     job_id: &str,
@@ -39,7 +39,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// Repeats a call that may be repeated until a server that is away or busy answers it.
+/// Repeats an idempotent call while the server is unreachable or busy.
 pub(crate) async fn repeat<T>(
     session: &mut CliSession,
     call: impl AsyncFnMut(&mut CliSession) -> Result<T, CliError>,
@@ -61,12 +61,12 @@ pub(crate) async fn repeat_with<T>(
     }
 }
 
-/// Since when the server has been away or without room, and when to ask it again.
+/// Since when the server has been unreachable or full, and when to ask again.
 pub(crate) struct Patience {
-    /// How long it may have no room.
+    /// How long the server may refuse for lack of room.
     busy_max: Duration,
     since: Option<Instant>,
-    /// The pause that it asked for.
+    /// The pause that the server asked for.
     asked: Option<Duration>,
 }
 
@@ -77,12 +77,12 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Bears with a server that says when to come back for as long as this.
+    /// Tolerates refusals with a retry time for this long.
     pub(crate) const fn with_busy(busy_max: Duration) -> Self {
         Self { busy_max, since: None, asked: None }
     }
 
-    /// Gives the error back when waiting does not help, or has not helped for long enough.
+    /// Returns the error if waiting does not help, or has not helped for too long.
     pub(crate) fn bear(&mut self, error: CliError) -> Result<(), CliError> {
         let asked = match &error {
             CliError::Busy { again_in, .. } => *again_in,
@@ -94,12 +94,12 @@ impl Patience {
         self.asked = asked;
         let since = *self.since.get_or_insert_with(Instant::now);
         let limit = if asked.is_some() { self.busy_max } else { AWAY_MAX };
-        // Who wants to be left alone for longer than we may wait is not waited for in vain.
+        // If the server asks for a longer pause than is left, waiting would be useless.
         let in_time = since.elapsed().saturating_add(asked.unwrap_or_default()) <= limit;
         if is_passing(&error) && in_time { Ok(()) } else { Err(error) }
     }
 
-    /// For as long as the server asked for.
+    /// Waits as long as the server asked for.
     pub(crate) async fn pause(&self) {
         tokio::time::sleep(self.asked.unwrap_or(RETRY_AFTER)).await;
     }

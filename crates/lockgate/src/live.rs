@@ -1,4 +1,4 @@
-//! One line that changes while something goes on; only where a person watches.
+//! A status line that is rewritten while a command runs; only on a terminal.
 
 use std::time::Duration;
 

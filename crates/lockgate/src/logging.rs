@@ -1,4 +1,4 @@
-//! What the long-running commands write about themselves, to standard error.
+//! Logging of the long-running commands, to standard error.
 
 use std::io::IsTerminal;
 
@@ -37,7 +37,7 @@ impl LogArgs {
         let lines = lines.log_internal_errors(false);
         let otherwise = if out.is_json() { LogFormat::Json } else { LogFormat::Human };
         let started = match self.log_format.unwrap_or(otherwise) {
-            // Flat, so that a reader asks for `job_id` and not for `fields.job_id`.
+            // Flattened, so that a query uses `job_id` and not `fields.job_id`.
             LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
             LogFormat::Human => lines.try_init(),
         };

@@ -28,8 +28,8 @@ use crate::cli::Cli;
 use crate::error::{CliError, Exit};
 use crate::output::{Output, Tone};
 
-/// What a job needs is allocated by one thread and freed by another, over and over: the allocator of the system spends a
-/// seventh of a busy server's time on that.
+/// A job's memory is allocated by one thread and freed by another, over and over: the system's allocator spends a seventh of
+/// a busy server's time on that.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -50,10 +50,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are answers; anything else is wrong usage. 2, which clap would return, is taken by bad jobs.
+/// Help and version succeed; anything else is wrong usage. clap's exit code 2 means a job that ended badly here.
 fn usage(error: &clap::Error) -> ExitCode {
     let exit = if error.use_stderr() { Exit::Error } else { Exit::Success };
-    // Nothing can be said about an output stream that cannot be written to.
+    // If the output stream cannot be written to, there is no place to report that.
     let _ = error.print();
     exit.into()
 }

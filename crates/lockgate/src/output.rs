@@ -1,4 +1,4 @@
-//! How answers look: aligned columns and few colours for people, JSON for programs.
+//! Formats answers: aligned columns and few colours for people, JSON for programs.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -10,24 +10,24 @@ use serde::Serialize;
 
 use crate::error::CliError;
 
-/// Longest error text shown in a table cell; `get` shows all of it.
+/// The longest error text in a table cell; `get` shows all of it.
 const CELL_CHARS_MAX: usize = 60;
 
-/// What the answers are printed for.
+/// The reader of the answers: a person or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     People { colour: bool },
     Programs,
 }
 
-/// Where answers go, and the moment that relative times are relative to.
+/// The format of answers, and the time that relative times refer to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) format: Format,
     now: Timestamp,
 }
 
-/// The few colours there are, by meaning.
+/// Colours by meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -139,7 +139,7 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
-    /// A remark beside the answer, such as how to get the next page. Only for people, and never in a pipe.
+    /// A remark on the answer, such as how to get the next page. Only for people, and never in a pipe.
     pub(crate) fn remark(&self, text: &str) {
         if !self.is_json() {
             eprintln!("{}", self.paint(text, Tone::Faint));
@@ -201,7 +201,7 @@ impl Output {
         table
     }
 
-    /// The time so long before now, in Unix milliseconds.
+    /// The time `span` before now, in Unix milliseconds.
     pub(crate) fn earlier(&self, span: Duration) -> i64 {
         self.now.as_millisecond().saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
@@ -240,7 +240,7 @@ pub(crate) fn clock_time(at: Time) -> String {
     at.0.strftime("%H:%M:%S%.3f").to_string()
 }
 
-/// The largest unit that fits, and the next one while that still says something.
+/// The largest unit that fits, and the next smaller one where it still matters.
 pub(crate) fn span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
@@ -253,7 +253,7 @@ pub(crate) fn span(span: Duration) -> String {
     }
 }
 
-/// A number of bytes as people say it.
+/// A number of bytes with a unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64;

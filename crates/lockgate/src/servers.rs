@@ -68,7 +68,7 @@ pub(crate) struct ServerArgs {
     clear: ClearArgs,
 }
 
-/// Their addresses, which may have passwords: nothing prints them.
+/// The servers' addresses, which may contain passwords and are never printed.
 pub(crate) struct ServerAddresses {
     database: String,
     redis: String,
@@ -92,7 +92,7 @@ impl ServerArgs {
         Ok(self.shared()?.is_some())
     }
 
-    /// All of them or none: the ready queues of one process cannot stand beside those of another.
+    /// All servers or none: a process with lanes of its own must not share a Store with others.
     pub(crate) fn shared(&self) -> Result<Option<ServerAddresses>, CliError> {
         let nats = Some(self.nats_url.as_slice()).filter(|urls| urls.iter().any(|url| !url.is_empty()));
         match (filled(&self.database_url), filled(&self.redis_url), nats) {
@@ -139,20 +139,20 @@ impl ServerArgs {
     }
 }
 
-/// A variable that is set to nothing is not set.
+/// An empty variable counts as unset.
 fn filled(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|value| !value.is_empty())
 }
 
 impl ServerAddresses {
-    /// The Store, brought up to date first: replicas that start together take turns.
+    /// Migrates and connects the Store; replicas that start together take turns.
     pub(crate) async fn store(&self) -> Result<PostgresStore, CliError> {
         let options = self.database().await.map_err(unusable)?;
         migrate(&options).await?;
         PostgresStore::connect(options).await.map_err(unusable)
     }
 
-    /// A server that is away is waited for: submits, results and running jobs do not need it.
+    /// An unreachable server does not fail the start: submits, results and running jobs do not need it.
     pub(crate) async fn lanes(&self) -> Result<RedisLanes, CliError> {
         let options = self.redis().map_err(unusable)?;
         match RedisLanes::connect(&options).await {
@@ -168,7 +168,7 @@ impl ServerAddresses {
         RedisCounters::connect(&self.redis().map_err(unusable)?).await.map_err(unusable)
     }
 
-    /// Of messages that come over NATS.
+    /// The guard of messages over NATS.
     pub(crate) async fn guard(&self) -> Result<RedisGuard, CliError> {
         let lives = MarkLives { in_hand: lockgate_nats::IN_FLIGHT_FOR, done: lockgate_nats::PROCESSED_FOR };
         RedisGuard::connect(&self.redis().map_err(unusable)?, lives).await.map_err(unusable)
@@ -177,7 +177,7 @@ impl ServerAddresses {
     pub(crate) async fn bus(&self, entropy: Arc<dyn Entropy>) -> Result<NatsBus, CliError> {
         let options = self.nats().map_err(unusable)?;
         let bus = NatsBus::connect(&options, entropy).await.map_err(unusable)?;
-        // A connection that is tried for ever does not say why it fails; one that is tried once does.
+        // A connection that is retried for ever does not report why it fails; a single try does.
         if bus.health() != ConnectionHealth::Connected
             && let Err(error) = lockgate_nats::examine(&options).await
         {
@@ -204,12 +204,12 @@ impl ServerAddresses {
         self.clear
     }
 
-    /// As words on the command line of a process that is to use the same.
+    /// The command-line arguments for another process to use these servers.
     pub(crate) fn words(&self) -> Vec<String> {
         self.words_at(self.addresses())
     }
 
-    /// Of the database, of Redis, and of all NATS servers.
+    /// The addresses of the database, of Redis, and of all NATS servers.
     pub(crate) fn addresses(&self) -> [String; 3] {
         [self.database.clone(), self.redis.clone(), self.nats.join(",")]
     }
@@ -236,7 +236,7 @@ pub(crate) async fn database(url: &str, tls: &Tls, clear: Clear) -> Result<lockg
     lockgate_postgres::ConnectOptions::of(url, tls, clear).await.map_err(unusable)
 }
 
-/// The texts say what to do.
+/// The adapters' error texts already say what to do.
 fn unusable(error: impl std::error::Error) -> CliError {
     CliError::Server(error.to_string())
 }

@@ -23,15 +23,15 @@ use crate::error::{CliError, innermost};
 use crate::output::Output;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// A page of jobs with large payloads is far above the default of 4 MiB.
+/// A page of jobs with large payloads exceeds the default of 4 MiB by far.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// A channel on which every request has a deadline and says who calls.
+/// A channel that adds a deadline and the caller's headers to every request.
 type ClientChannel = InterceptedService<DeadlineChannel, CallerHeaders>;
 
 pub(crate) type Client = SchedulerClient<ClientChannel>;
 
-/// Who calls, sent with every request.
+/// The caller's headers, sent with every request.
 #[derive(Clone, Debug)]
 pub(crate) struct CallerHeaders {
     tenant: Option<MetadataValue<Ascii>>,
@@ -52,7 +52,7 @@ impl Interceptor for CallerHeaders {
     }
 }
 
-/// What every command needs.
+/// The connection and the output of a command.
 pub(crate) struct CliSession {
     pub(crate) client: Client,
     pub(crate) out: Output,
@@ -75,7 +75,7 @@ impl CliSession {
         let endpoint = endpoint.connect_timeout(CONNECT_WITHIN.min(within)).tcp_nodelay(true);
         let unreachable = |cause: String| CliError::Unreachable { server: connection.server.clone(), cause };
         let endpoint = deadline::watched(endpoint, within);
-        // The endpoint's own limit ends with the TCP connection; a TLS handshake may stay without an answer after that.
+        // The endpoint's own limit covers only the TCP connection, and a TLS handshake may then hang.
         let channel = tokio::time::timeout(CONNECT_WITHIN.min(within), endpoint.connect())
             .await
             .map_err(|_| unreachable("the server did not answer the handshake in time".to_owned()))?
@@ -117,12 +117,12 @@ impl CliSession {
         SafetyKernelClient::new(self.line.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 
-    /// Unwraps an answer, or says what its status means.
+    /// Unwraps an answer, or turns its status into an error.
     pub(crate) fn answer<T>(&self, result: Result<Response<T>, Status>) -> Result<T, CliError> {
         result.map(Response::into_inner).map_err(|status| self.error(&status))
     }
 
-    /// A stream that was open and broke is the server going away, whatever the transport calls it.
+    /// An open stream that breaks means that the server went away, whatever code the transport reports.
     pub(crate) fn broken(&self, status: &Status) -> CliError {
         match status.code() {
             Code::Unknown | Code::Internal | Code::Cancelled | Code::Unavailable => {

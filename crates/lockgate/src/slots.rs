@@ -1,4 +1,4 @@
-//! What is said about the slots of a worker beside their number.
+//! Options about a worker's slots other than their number.
 
 use std::time::Duration;
 

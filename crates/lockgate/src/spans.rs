@@ -1,4 +1,4 @@
-//! Where spans go: settings in the words of the OpenTelemetry specification, and the task that sends them.
+//! Export of spans: options named as in the OpenTelemetry specification, and the task that sends them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use lockgate_tls::{FileNames, TlsPaths};
 use crate::error::CliError;
 
 const TRACES: &str = "Traces";
-/// What operators call the files.
+/// The names of the options, for errors.
 const NAMES: FileNames = FileNames { ca: "--otlp-ca", cert: "--otlp-client-cert", key: "--otlp-client-key" };
 
 #[derive(Args, Debug)]
@@ -90,7 +90,7 @@ pub(crate) struct SpanArgs {
     no_spans: bool,
 }
 
-/// Not printed with the rest of the settings.
+/// Hidden when the settings are printed.
 #[derive(Clone)]
 struct Hidden(String);
 
@@ -126,7 +126,7 @@ impl SpanArgs {
         let settings = Settings::new(address, whole, self.otlp_protocol, tls).map_err(|error| usage(&error))?;
         let headers = self.otlp_headers.as_ref().map_or("", |headers| &headers.0);
         let settings = settings.headers(headers).map_err(|error| usage(&error))?;
-        // A name of its own counts before one in the list, and the list before what we would say.
+        // The option for the service name counts before the list of attributes, and the list before the defaults.
         let settings = filled(&self.service_name).into_iter().fold(settings, |s, name| s.resource("service.name", name));
         let listed = self.resource_attributes.as_deref().unwrap_or_default();
         let settings = settings.resources(listed).map_err(|error| usage(&error))?;
@@ -159,7 +159,7 @@ impl SpanArgs {
     }
 }
 
-/// A variable that is set to nothing is not set.
+/// An empty variable counts as unset.
 fn filled(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|value| !value.is_empty())
 }

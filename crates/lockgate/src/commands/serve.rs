@@ -37,11 +37,11 @@ use crate::spans::SpanArgs;
 use roles::{Role, RoleSet};
 use wiring::RunningServer;
 
-/// Sweeps come every minute: a run is looked at more than once before it is given up.
+/// The sweep runs every minute, so it sees a run more than once before the run is declared orphaned.
 const ORPHAN_AFTER_MIN: Duration = Duration::from_secs(60);
-/// Shorter, and beats that are a little late cost jobs.
+/// With a shorter time, beats that are a little late would lose attempts.
 const LOST_AFTER_MIN: Duration = Duration::from_secs(3);
-/// Less has no room for anything beside the tables themselves.
+/// A smaller database has room for nothing but its empty tables.
 const DISK_LIMIT_MIN: u64 = 1 << 20;
 
 /// Run the server: API, scheduler and a built-in worker, on one data folder
@@ -198,7 +198,7 @@ impl Serve {
         banner::show(&self, &server, out)?;
         let mut fatal = server.fatal();
         tokio::select! {
-            // In this order: a disk that failed may be why a part ended, and says more.
+            // `biased`: a failed disk may be the cause of an ended part, and its error says more.
             biased;
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}

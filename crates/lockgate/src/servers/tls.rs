@@ -1,4 +1,4 @@
-//! Files of TLS on the way to each server.
+//! The TLS files for each server.
 
 use std::path::PathBuf;
 
@@ -103,7 +103,7 @@ impl NatsTlsArgs {
     }
 }
 
-/// A variable that is set to nothing is not set.
+/// An empty variable counts as unset.
 fn files(paths: [&Option<PathBuf>; 3]) -> TlsPaths {
     let [ca, cert, key] = paths.map(|path| path.clone().filter(|path| !path.as_os_str().is_empty()));
     TlsPaths { ca, cert, key }

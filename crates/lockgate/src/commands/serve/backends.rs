@@ -1,4 +1,4 @@
-//! What the engine stands on: a folder of its own, or servers that it shares with other processes.
+//! The backends of the engine: a data folder of its own, or servers that it shares with other processes.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::commands::backup::new_timeline;
 use crate::error::CliError;
 use crate::servers::ServerAddresses;
 
-/// Given up when the disk is full. Enough for the ends of some ten thousand jobs.
+/// Deleted when the disk is full. Enough for the results of some ten thousand jobs.
 const RESERVE_BYTES: u64 = 16 << 20;
 
 pub(super) struct Backends {
     pub(super) store: Arc<dyn Store>,
     pub(super) lanes: Arc<dyn Lanes>,
     pub(super) bus: Arc<dyn Bus>,
-    /// Numbers that the processes keep together.
+    /// The counters that all processes share.
     pub(super) counters: Option<Arc<dyn Counters>>,
     /// Set when the process must stop because it is unknown what is on disk.
     pub(super) fatal: watch::Receiver<Option<StoreError>>,
-    /// What an acknowledged submit means.
+    /// The durability that an acknowledged submit has.
     pub(super) ack: &'static str,
-    /// Other processes stand on it too.
+    /// Whether other processes use these backends too.
     pub(super) shared: bool,
 }
 
@@ -51,7 +51,7 @@ impl Serve {
         let store = SqliteStore::open_with(&self.data, clock.clone(), options);
         let store = store.map_err(|error| CliError::Usage(error.to_string()))?;
         if let Some(loss) = store.loss() {
-            // The database is in an earlier state, as after a restore: workers may hold tokens that it would give out again.
+            // As after a restore, the database is in an earlier state: workers may hold tokens that it would hand out again.
             let detail = serde_json::json!({ "missing": loss });
             new_timeline(&store, AuditAction::LossAccepted, loss, &detail).await?;
         } else if self.accept_loss {
@@ -71,7 +71,7 @@ impl Serve {
         entropy: &Arc<dyn Entropy>,
         registry: &mut Registry,
     ) -> Result<Backends, CliError> {
-        // What a worker in this process keeps, and the key of findings.
+        // The folder for the built-in worker's journal and the key of findings.
         private_folder(&self.data).map_err(|error| CliError::Usage(format!("{}: {error}", self.data.display())))?;
         let store = Arc::new(servers.store().await?);
         let (lanes, bus) = (Arc::new(servers.lanes().await?), Arc::new(servers.bus(entropy.clone()).await?));

@@ -1,4 +1,4 @@
-//! The first thing a newcomer sees.
+//! The banner: the first output that a new user sees.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -19,19 +19,19 @@ struct Banner<'a> {
     api: String,
     metrics: String,
     data: String,
-    /// The policy in force as far as it is known; absent while a safety kernel elsewhere has not said by which it judges.
+    /// The policy in force; absent while a remote safety kernel has not reported its policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'a str>,
-    /// Who judges, if that is another process.
+    /// The address of the remote safety kernel, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     safety_kernel: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pools: Option<&'a str>,
-    /// Files of the folder config that count although no option names them.
+    /// Files of the folder `config` that are used although no option names them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     config_files: Vec<String>,
     worker_slots: u32,
-    /// Where the administrator's key is, if this is the first start that asks for one.
+    /// The file with the administrator's key, if this start made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     admin_key_file: Option<String>,
 }
@@ -97,7 +97,7 @@ pub(super) fn show(serve: &Serve, server: &RunningServer, out: Output) -> Result
     invite(&at, server.admin.is_some(), out)
 }
 
-/// Who judges, and by what as far as it is known.
+/// The kernel and the policy, as far as it is known.
 fn policy(kernel: Option<&str>, active: Option<(u64, &str)>) -> String {
     match (kernel, active) {
         (Some(kernel), Some((version, id))) => {
@@ -118,7 +118,7 @@ fn invite(at: &str, needs_key: bool, out: Output) -> Result<(), CliError> {
     out.line(&format!("  lockgate{at} submit job.echo --payload '{{\"hello\":\"world\"}}' --wait"))
 }
 
-/// What a command on this machine must be told to find the server; nothing, if it looks there anyway.
+/// The option that a command on this machine needs to find the server; empty if the default address is right.
 fn told(scheme: &str, mut listen: SocketAddr) -> String {
     match listen {
         SocketAddr::V4(all) if all.ip().is_unspecified() => listen.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -129,7 +129,7 @@ fn told(scheme: &str, mut listen: SocketAddr) -> String {
     if server == SERVER { String::new() } else { format!(" --server {server}") }
 }
 
-/// What programs read is logged, and a key must not be: it goes to a file of its own.
+/// With JSON output the banner is logged, and a key must not be: it is written to a file instead.
 pub(super) fn key_file(serve: &Serve) -> PathBuf {
     serve.data.join("admin.key")
 }

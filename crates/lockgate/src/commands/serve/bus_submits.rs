@@ -1,4 +1,4 @@
-//! Jobs that come over NATS, and what workers there report.
+//! Jobs submitted over NATS, and results of workers over NATS.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,14 +35,14 @@ pub(crate) struct BusSubmitArgs {
     nats_submit_key: Option<Secret>,
 }
 
-/// Read later: what clap refuses it prints, whole.
+/// Validated later, because clap prints a refused value, and this one is a secret.
 fn secret(text: &str) -> Result<Secret, String> {
     Ok(Secret(text.to_owned()))
 }
 
 impl BusSubmitArgs {
     fn key(&self) -> Result<Option<ApiKey>, CliError> {
-        // A variable that is set to nothing is not set.
+        // An empty variable counts as unset.
         let given = self.nats_submit_key.as_ref().filter(|secret| !secret.0.is_empty());
         let wrong =
             |_| CliError::Usage("--nats-submit-key must be a key as `lockgate auth key create` prints it".to_owned());
@@ -66,7 +66,7 @@ impl BusSubmitArgs {
 }
 
 impl Serve {
-    /// Opens the doors that are to be open.
+    /// Serves the NATS subjects that the settings ask for.
     pub(super) async fn bus_submits(
         &self,
         gateway: &Gateway,
@@ -100,7 +100,7 @@ impl Serve {
     }
 }
 
-/// Everything that is open to NATS.
+/// Everything that this process serves over NATS.
 pub(super) struct BusServices {
     surface: IngressSubjects,
     worker_subjects: Option<WorkerSubjects>,
@@ -108,7 +108,7 @@ pub(super) struct BusServices {
 }
 
 impl BusServices {
-    /// Waits until something here ends although it was not stopped; says what and how.
+    /// Waits until a part ends that was not stopped, and says which one and how.
     pub(super) async fn ended(&mut self) -> String {
         let worker_subjects = async {
             match &mut self.worker_subjects {
@@ -122,7 +122,7 @@ impl BusServices {
         }
     }
 
-    /// New workers go elsewhere, then those that are here; then nothing more is taken.
+    /// Stops taking new workers, then releases those held here, then stops taking messages.
     pub(super) async fn close(self) {
         if let Some(worker_subjects) = self.worker_subjects {
             worker_subjects.stop().await;
@@ -134,17 +134,17 @@ impl BusServices {
     }
 }
 
-/// What stands behind the doors.
+/// Handles the messages of the subjects.
 struct Inbox {
     bus_submits: Option<BusSubmits>,
     bus_workers: Option<BusWorkers>,
-    /// Nothing could be taken the last time.
+    /// Whether the last submit had to wait, so that only a change is logged.
     barred: AtomicBool,
 }
 
 #[async_trait]
 impl Ingress for Inbox {
-    /// Side by side: the Store makes one commit of what arrives together.
+    /// Concurrently: the Store commits jobs that arrive together in one transaction.
     async fn submit(&self, submissions: Vec<Submission>) -> Vec<IngressAnswer<v1::SubmitJobsResponse>> {
         join_all(submissions.into_iter().map(|submission| self.take(submission))).await
     }
@@ -186,7 +186,7 @@ impl Inbox {
     }
 }
 
-/// A letter of which a part could not be decided waits as a whole: what was taken of it is recognised when it comes again.
+/// A message with an undecided part waits as a whole: its accepted jobs are recognised when it is delivered again.
 fn answered(answer: Result<v1::SubmitJobsResponse, ApiError>) -> IngressAnswer<v1::SubmitJobsResponse> {
     let response = match answer {
         Ok(response) => response,
@@ -200,7 +200,7 @@ fn answered(answer: Result<v1::SubmitJobsResponse, ApiError>) -> IngressAnswer<v
     waiting.map_or(IngressAnswer::Done(response), IngressAnswer::Later)
 }
 
-/// Whether the same letter may be taken later.
+/// Whether the message may be accepted later.
 fn passes(code: &str) -> bool {
     matches!(code, "exhausted" | "unavailable" | "overloaded" | "internal")
 }

@@ -1,4 +1,4 @@
-//! Workers that speak NATS: this process is the edge of those that it answered.
+//! Workers over NATS: this process is the edge of those that it has welcomed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,14 +36,14 @@ pub(crate) struct OutpostArgs {
     nats_worker_key: Option<Secret>,
 }
 
-/// Read later: what clap refuses it prints, whole.
+/// Validated later, because clap prints a refused value, and this one is a secret.
 fn secret(text: &str) -> Result<Secret, String> {
     Ok(Secret(text.to_owned()))
 }
 
 impl OutpostArgs {
     fn key(&self) -> Result<Option<ApiKey>, CliError> {
-        // A variable that is set to nothing is not set.
+        // An empty variable counts as unset.
         let given = self.nats_worker_key.as_ref().filter(|secret| !secret.0.is_empty());
         let wrong =
             |_| CliError::Usage("--nats-worker-key must be a key as `lockgate auth key create` prints it".to_owned());
@@ -83,7 +83,7 @@ impl OutpostArgs {
     }
 }
 
-/// Hears workers from now on.
+/// Starts to listen for workers.
 pub(super) async fn listen(transport: Arc<Transport>, bus_workers: &BusWorkers) -> Result<WorkerSubjects, ConnectError> {
     WorkerSubjects::open(transport, bus_workers.address(), Arc::new(BusWorkerHost(bus_workers.clone()))).await
 }

@@ -1,4 +1,4 @@
-//! Which files rule the server: those that options name, else those that lie where the requirement documents have them.
+//! Which configuration files apply: those that options name, otherwise those at the conventional places.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ use super::Serve;
 use super::files::{FileKind, POLICY, POOLS, QUOTAS, TIMEOUTS};
 use super::roles::RoleSet;
 
-/// Below the folder that the server was started in.
+/// Relative to the folder in which the server was started.
 const FOLDER: &str = "config";
 
-/// A file that is to be followed.
+/// A configuration file to be watched.
 pub(super) struct NamedFile {
     pub(super) kind: &'static FileKind,
     pub(super) path: PathBuf,
-    /// No option named it; it was there.
+    /// No option named the file; it was found at its conventional place.
     pub(super) found: bool,
 }
 
 impl Serve {
-    /// An option wins over a file that is only there. A process that judges for others runs no jobs, and one whose kernel is elsewhere
-    /// has no policy of its own.
+    /// An option wins over a found file. A process with the role kernel runs no jobs, and one with a remote kernel has no
+    /// policy of its own.
     pub(super) fn config_files(&self, roles: RoleSet, folder: &Path) -> Vec<NamedFile> {
         let routes = !roles.judges_only();
         let judges = self.governance.safety_kernel.is_none();
@@ -44,8 +44,8 @@ impl Serve {
     }
 }
 
-/// What is there and cannot be read stops the start, as a file that an option names does: a policy behind a link into a folder that is
-/// not mounted yet must not be passed over.
+/// A file that exists and cannot be read stops the start, as if an option named it: a policy behind a link into a folder
+/// that is not mounted yet must not be ignored.
 fn is_absent(path: &Path) -> bool {
     std::fs::symlink_metadata(path)
         .is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))

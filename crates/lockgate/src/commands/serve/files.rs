@@ -1,4 +1,4 @@
-//! Files that rule the server: put in force at the start, and whenever they change.
+//! Configuration files: activated at the start and whenever they change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tokio::sync::watch;
 use crate::commands::config::files::{ConfigLoader, LOAD_POLICY, LOAD_POOLS, LOAD_QUOTAS, LOAD_TIMEOUTS};
 use crate::error::CliError;
 
-/// How often a file is looked at.
+/// How often a file is checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What a file may configure.
+/// A kind of configuration file.
 pub(super) struct FileKind {
     pub(super) flag: &'static str,
     kind: SnapshotKind,
-    /// Who puts the file in force, for the records.
+    /// The actor of the activation, for the audit trail.
     actor: &'static str,
     load: ConfigLoader,
-    /// Of the task that follows the file.
+    /// The name of the task that watches the file.
     pub(super) name: &'static str,
 }
 
@@ -54,7 +54,7 @@ pub(super) const QUOTAS: FileKind = FileKind {
     name: "the quotas file",
 };
 
-/// A file as it was last looked at.
+/// A file as it was last read.
 pub(super) struct ConfigFile {
     pub(super) kind: &'static FileKind,
     path: PathBuf,
@@ -62,15 +62,15 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Puts the file in force before the first job is taken. A file that is wrong stops the start: better none than one
-    /// that runs by other rules than its operator believes.
+    /// Activates the file before the first job is accepted. An invalid file stops the start, because the server would
+    /// otherwise run by other rules than its operator expects.
     pub(super) async fn import(kind: &'static FileKind, path: PathBuf, engine: &Engine) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| CliError::Usage(format!("{} {}: {error}", kind.flag, path.display())))?;
         let snapshot = (kind.load)(&path.display().to_string(), &text).map_err(|errors| faults(kind, &errors))?;
         let file = Self { kind, path, text };
         if Self::last_applied(kind, engine).await?.is_some_and(|last| last == snapshot) {
-            // What a person put in force since then, an emergency deny say, must survive a restart.
+            // A policy that a person activated since then, such as an emergency deny, must survive a restart.
             tracing::info!(file = %file.path.display(), "unchanged since it was last put in force; what is in force stays");
             return Ok(file);
         }
@@ -79,13 +79,13 @@ impl ConfigFile {
         Ok(file)
     }
 
-    /// Whether a file that was only found is passed over: no file was ever in force, and a person chose what is.
+    /// Whether a found file is ignored: no file was ever active, and a person activated the present configuration.
     pub(super) async fn gives_way(kind: &'static FileKind, engine: &Engine) -> Result<bool, CliError> {
         let chosen = engine.active_config(kind.kind).await?.is_some();
         Ok(chosen && Self::last_applied(kind, engine).await?.is_none())
     }
 
-    /// The last snapshot that a file brought.
+    /// The last snapshot that was activated from a file.
     async fn last_applied(kind: &FileKind, engine: &Engine) -> Result<Option<Arc<str>>, CliError> {
         let known = engine.config_snapshots(kind.kind).await?;
         Ok(known.into_iter().find(|row| row.actor.as_str() == kind.actor).map(|row| row.id))
@@ -98,7 +98,7 @@ impl ConfigFile {
         engine.activate_config(&caller, self.kind.kind, new).await.map(|_| ())
     }
 
-    /// Puts every new text in force. One that is wrong is told about and changes nothing.
+    /// Activates every new text. An invalid one is logged and changes nothing.
     pub(super) async fn watch(mut self, engine: Engine, mut stop: watch::Receiver<bool>) {
         loop {
             tokio::select! {
@@ -124,7 +124,7 @@ impl ConfigFile {
                 tracing::error!(%file, %error, "the changed file is wrong; what is in force stays");
             }
             Err(error) => {
-                // Not the file's fault: tried again.
+                // The file is not at fault, so it is tried again.
                 self.text = before;
                 tracing::warn!(%file, %error, "the changed file could not be put in force yet");
             }
@@ -132,7 +132,7 @@ impl ConfigFile {
     }
 }
 
-/// Every fault on a line of its own.
+/// One error per line.
 fn faults(kind: &FileKind, errors: &[ConfigError]) -> CliError {
     let lines: String = errors.iter().map(|error| format!("\n  {error}")).collect();
     CliError::Usage(format!("{} cannot be used:{lines}", kind.flag))

@@ -1,4 +1,4 @@
-//! Who judges, and how: the policy file, the fail mode, the kernel elsewhere, the key of findings.
+//! Settings of governance: the policy file, the fail mode, the remote kernel, the key of findings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ enum FailModeArg {
 }
 
 impl GovernanceArgs {
-    /// What the operator says; absent, the policy does.
+    /// The operator's fail mode; if absent, the policy's applies.
     pub(super) fn fail_mode(&self) -> Option<InputPolicy> {
         self.fail_mode.map(|mode| match mode {
             FailModeArg::Closed => InputPolicy::CLOSED,
@@ -119,7 +119,8 @@ impl GovernanceArgs {
     }
 
     pub(super) fn check(&self) -> Result<(), CliError> {
-        // Closed in a hurry, a server must start although its environment still says until when it would be open.
+        // `--fail-mode closed` together with `--fail-open-until` is accepted, so that an operator can close the mode in a
+        // hurry without removing its end from the environment.
         if self.fail_open_until.is_some() && self.fail_mode.is_none() {
             let text =
                 "--fail-open-until (POLICY_CHECK_FAIL_OPEN_UNTIL) needs --fail-mode open (POLICY_CHECK_FAIL_MODE=open)";

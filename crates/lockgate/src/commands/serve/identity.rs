@@ -1,4 +1,4 @@
-//! Who is let in: credentials, tokens of an issuer elsewhere, TLS.
+//! Authentication: credentials, tokens of an external issuer, TLS.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -73,14 +73,15 @@ pub(crate) struct IdentityArgs {
     insecure_plaintext: bool,
 }
 
-/// What the doors are given, and the key of the worker that lives behind them.
+/// The access control of the API, and the key of the built-in worker.
 pub(super) struct ServerAccess {
     pub(super) access: AccessMode,
     pub(super) inside: Option<ApiKey>,
 }
 
 impl IdentityArgs {
-    /// What only makes sense where people are asked. By value: a variable may say that they are not.
+    /// Refuses settings that need authentication. Checks values and not presence, because a variable may switch a setting
+    /// off.
     pub(super) fn check(&self, no_auth: bool) -> Result<(), CliError> {
         if self.auth {
             let text = "--auth and --insecure-no-auth contradict each other".to_owned();
@@ -180,7 +181,7 @@ impl IdentityArgs {
     }
 }
 
-/// The built-in worker's: stored nowhere, it lives and dies with the process.
+/// The built-in worker's credential: not stored, valid for the life of this process.
 fn insider(key: &ApiKey, digest: &DigestKey, clock: &dyn Clock) -> Credential {
     let actor = ActorId::from("built-in");
     Credential {

@@ -13,7 +13,7 @@ pub(super) fn kept(path: &Path, fresh: [u8; 32], loss: &str) -> Result<[u8; 32],
     let wrong = |error: std::io::Error| CliError::Usage(format!("{}: {error}", path.display()));
     if !path.exists() {
         let whole = written_aside(path, &fresh)?;
-        // Whole or not at all, and never in the place of one that came first.
+        // A hard link is atomic, and fails if another process created the file first.
         match std::fs::hard_link(&whole, path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(wrong(error)),
             _ => std::fs::remove_file(&whole).map_err(wrong)?,
@@ -29,7 +29,7 @@ pub(super) fn put(path: &Path, text: &str) -> Result<(), CliError> {
     std::fs::rename(written_aside(path, text.as_bytes())?, path).map_err(wrong)
 }
 
-/// A file beside it, for its owner only, and on the disk.
+/// Writes and syncs a temporary file beside `path`, readable by its owner only.
 fn written_aside(path: &Path, bytes: &[u8]) -> Result<PathBuf, CliError> {
     let aside = path.with_extension(format!("key-{}", std::process::id()));
     let wrong = |error: std::io::Error| CliError::Usage(format!("{}: {error}", aside.display()));

@@ -1,4 +1,4 @@
-//! What stores, lanes and buses count by themselves.
+//! Exports the counters of stores, lanes and buses.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// A name and what it means.
+/// A metric's name and help text.
 type NameAndHelp = (&'static str, &'static str);
 
 const COMMITS: NameAndHelp = ("lockgate_store_commits", "Transactions made durable, one sync each");
-/// What only a cluster has.
+/// Metrics of a cluster.
 const SHARED: [NameAndHelp; 8] = [
     ("lockgate_store_statements", "Statements sent to the database"),
     ("lockgate_store_round_trips", "Times somebody waited for the database"),
@@ -34,7 +34,7 @@ const SHARED: [NameAndHelp; 8] = [
     ),
 ];
 
-/// What only a process with a letter box has.
+/// Metrics of a process that takes submits over NATS.
 const LETTERS: [NameAndHelp; 5] = [
     ("lockgate_letters_answered", "Submits and results over NATS that were answered, be it with a refusal"),
     ("lockgate_letters_committed", "Submits and results taken from streams of NATS and committed"),
@@ -46,13 +46,13 @@ const LETTERS: [NameAndHelp; 5] = [
     ),
 ];
 
-/// What only a process that writes spans has.
+/// Metrics of a process that exports spans.
 const SPANS: [NameAndHelp; 2] = [
     ("lockgate_spans_exported", "Spans that the collector took"),
     ("lockgate_spans_dropped", "Spans that found no room, or that the collector did not take"),
 ];
 
-/// What only a process with a built-in worker has: of the hosts that job.http_call calls.
+/// Metrics of a process with a built-in worker: the breakers of the hosts that job.http_call calls.
 const BREAKERS: [NameAndHelp; 2] = [
     ("lockgate_worker_breaker_opens", "Times that the built-in worker's job.http_call stopped calling a host that failed"),
     (
@@ -83,7 +83,7 @@ impl<F: Fn() -> Vec<(NameAndHelp, u64)> + Send + Sync + 'static> Collector for C
     }
 }
 
-/// A number that goes down, too.
+/// A number that can also fall.
 struct GaugeReader<F>(NameAndHelp, F);
 
 impl<F> Debug for GaugeReader<F> {

@@ -1,4 +1,4 @@
-//! The parts of a server: tasks with a switch that ends them.
+//! The parts of a server: tasks that can be stopped.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::bus_submits::BusServices;
 use super::files::ConfigFile;
 use crate::clock::KeptClock;
 
-/// A task and the switch that ends it.
+/// A task and the channel that stops it.
 pub(super) struct StoppableTask {
     name: &'static str,
     stop: watch::Sender<bool>,
@@ -78,7 +78,7 @@ pub(super) fn clock_part(kept: KeptClock) -> StoppableTask {
     StoppableTask::start("the keeper of the clock", |stopping| kept.keep(stopping))
 }
 
-/// Ends when one of its doors does: a process that is deaf there must not look alive.
+/// Ends when one of its subjects does: a process that does not receive there must not look healthy.
 pub(super) fn letters_part(mut office: BusServices) -> StoppableTask {
     StoppableTask::start("the door for letters", |stopping| async move {
         tokio::select! {
@@ -88,7 +88,7 @@ pub(super) fn letters_part(mut office: BusServices) -> StoppableTask {
     })
 }
 
-/// The server goes on without a worker that left because an operator or the pools in force do not want it.
+/// The server continues without its worker if the worker left because an operator drained it or its pool was removed.
 pub(super) fn built_in(worker: Worker) -> StoppableTask {
     StoppableTask::start("the built-in worker", |stopping| async move {
         match worker.run_until(stopped(stopping.clone())).await {
@@ -97,7 +97,7 @@ pub(super) fn built_in(worker: Worker) -> StoppableTask {
                 tracing::warn!("an operator drained the built-in worker; the server goes on without it");
                 stopped(stopping).await;
             }
-            // Its pool left the pools in force, and it had to attach again.
+            // Its pool was removed from the pools in force, and the worker had to attach again.
             Err(error @ WorkerError::Refused(_)) => {
                 tracing::error!(%error, "the built-in worker was refused; the server goes on without it");
                 stopped(stopping).await;
@@ -107,7 +107,7 @@ pub(super) fn built_in(worker: Worker) -> StoppableTask {
     })
 }
 
-/// What is not there does not end.
+/// A missing part never ends.
 pub(super) async fn ended(part: Option<&mut StoppableTask>) -> String {
     match part {
         Some(part) => part.ended().await,
@@ -116,7 +116,7 @@ pub(super) async fn ended(part: Option<&mut StoppableTask>) -> String {
 }
 
 pub(super) async fn stopped(mut stopping: watch::Receiver<bool>) {
-    // A dropped sender means the same.
+    // A dropped sender also means stop.
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 

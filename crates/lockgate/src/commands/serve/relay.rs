@@ -1,4 +1,4 @@
-//! What leaves for NATS by itself: dead letters.
+//! Publishes dead letters to NATS.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl RelayArgs {
 }
 
 impl Serve {
-    /// The ways out that this process has.
+    /// The outlets of this process.
     pub(super) async fn outlets(&self, entropy: &Arc<dyn Entropy>) -> Result<Vec<Arc<dyn Outlet>>, CliError> {
         let Some(servers) = self.servers.shared()?.filter(|_| self.relay.nats_dead_letters) else { return Ok(Vec::new()) };
         let unusable = |error: lockgate_nats::ConnectError| CliError::Server(error.to_string());

@@ -1,4 +1,4 @@
-//! What a server process does of what all of them do together.
+//! The roles of a server process.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl RoleSet {
             if roles.len() > 1 {
                 return usage("--roles kernel stands alone: a process that judges for others does nothing else");
             }
-            // One on a folder of its own sees to that folder; one of many leaves that to the schedulers.
+            // A process with its own data folder must also schedule it; one of several leaves that to the schedulers.
             let none = Roles { gateway: false, scheduler: false, orchestrator: false };
             let engine = if shared { none } else { Roles::default() };
             return Ok(Self { engine, surface: ApiSurface::Kernel, worker: false });
@@ -64,7 +64,7 @@ impl RoleSet {
         Ok(Self { engine, surface, worker })
     }
 
-    /// Holds workers whether or not it has the API: those that speak NATS.
+    /// Lets the process hold workers even without the API: those that connect over NATS.
     pub(super) fn with_workers(self) -> Self {
         if self.judges_only() { self } else { Self { engine: Roles { gateway: true, ..self.engine }, ..self } }
     }

@@ -1,4 +1,4 @@
-//! Where jobs run, for how long, and how many are let in, as files say it.
+//! The configuration files for pools, timeouts and quotas.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Puts the parts together and takes them apart again.
+//! Starts the parts of a server, and stops them in order.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,34 +30,34 @@ use crate::entropy::SystemEntropy;
 use crate::error::CliError;
 use crate::slots::SlotPlan;
 
-/// Everything that runs. Stopped in the order in which the parts need each other.
+/// All running parts. They are stopped in the order of their dependencies.
 pub(super) struct RunningServer {
     pub(super) listen: SocketAddr,
     pub(super) metrics: SocketAddr,
-    /// The policy in force at the start; none ever was if absent.
+    /// The policy in force at the start; None if none ever was.
     pub(super) policy: Option<Active>,
     /// The pools file in force at the start, from whatever source; None if none ever was.
     pub(super) pools: Option<Active>,
-    /// Files that no option names and that count because they are where they usually are.
+    /// Files that are used because they were found at their conventional places.
     pub(super) found: Vec<PathBuf>,
-    /// The administrator's key, if this is the first start that asks for one.
+    /// The administrator's key, if this start made it.
     pub(super) admin: Option<MadeKey>,
     pub(super) roles: RoleSet,
     fatal: watch::Receiver<Option<StoreError>>,
     worker: Option<StoppableTask>,
     files: Vec<StoppableTask>,
     gateway: StoppableTask,
-    /// Where jobs come in over NATS.
+    /// Takes submits and results over NATS.
     bus_submits: Option<StoppableTask>,
-    /// Beside a door with TLS, one for the built-in worker.
+    /// If the API has TLS, a listener without TLS for the built-in worker.
     inner: Option<StoppableTask>,
     metrics_server: StoppableTask,
     engine: StoppableTask,
-    /// Where spans go.
+    /// Exports spans.
     spans: Option<StoppableTask>,
-    /// Keeps what is known of the clock.
+    /// Writes the clock guard's state.
     clock: StoppableTask,
-    /// For what is said of it.
+    /// A handle to mark the server as leaving.
     handle: Engine,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct RunningServer {
 #[derive(Default)]
 struct BuiltinWorker {
     session: Option<SessionId>,
-    /// Its own, where the API's has TLS.
+    /// Its own listener, if the API has TLS.
     door: Option<TcpListener>,
     worker: Option<Worker>,
 }
@@ -87,7 +87,7 @@ impl BuiltinWorker {
         Ok(Self { session: Some(session), door: inner, worker: Some(worker) })
     }
 
-    /// Tells the exporter what it does.
+    /// Records the exporter's counters.
     fn watched(mut self, exporter: Option<&Arc<Exporter>>) -> Self {
         if let Some(exporter) = exporter.cloned() {
             self.worker = self.worker.map(|worker| worker.spans(move |span| exporter.record(vec![span])));
@@ -132,7 +132,7 @@ impl RunningServer {
         let engine = Engine::new(ports, settings, Metrics::new(&mut registry));
         let (files, found) = serve.import(&engine, serve.config_files(roles, Path::new(""))).await?;
         let [policy, pools] = in_force(&engine).await?;
-        // It would be refused, and a server whose jobs run elsewhere must come up whatever its pools are.
+        // The worker would be refused, and a server whose jobs run elsewhere must start with any pools.
         let worker = if serve.has_pool(&engine).await { crew.worker } else { None };
         let settings = GatewaySettings {
             in_process_session: crew.session,
@@ -168,7 +168,7 @@ impl RunningServer {
         })
     }
 
-    /// Goes on, and asks those who look to go elsewhere.
+    /// Continues to serve, and reports itself as leaving to load balancers.
     pub(super) fn leave(&self) {
         self.handle.leave();
     }
@@ -181,7 +181,7 @@ impl RunningServer {
         self.fatal.clone()
     }
 
-    /// Waits until a part ends although it was not stopped. Without any one of them the server only looks alive.
+    /// Waits until a part ends that was not stopped. Without any one of them the server only looks healthy.
     pub(super) async fn broken(&mut self) -> String {
         let worker = ended(self.worker.as_mut());
         let inner = ended(self.inner.as_mut());
@@ -206,7 +206,8 @@ impl RunningServer {
         }
     }
 
-    /// The worker first, while it can still report; then the doors; then the loops; then the Store closes by itself.
+    /// Stops the worker first, while it can still report; then the API and NATS; then the loops; then the Store closes on
+    /// drop.
     pub(super) async fn stop(self) {
         if let Some(worker) = self.worker {
             worker.stop().await;
@@ -223,7 +224,7 @@ impl RunningServer {
         }
         self.metrics_server.stop().await;
         self.engine.stop().await;
-        // The last of what the others said.
+        // After the other parts, because they record spans until they end.
         if let Some(spans) = self.spans {
             spans.stop().await;
         }
@@ -252,7 +253,7 @@ impl Serve {
         Ok((files, found))
     }
 
-    /// Whether the pool of the built-in worker is configured.
+    /// Whether the built-in worker's pool is configured.
     async fn has_pool(&self, engine: &Engine) -> bool {
         engine.pool(&self.worker_pool.as_str().into()).await.is_some()
     }
@@ -269,7 +270,7 @@ impl Serve {
         self.governance.kernel(clock, key, counters)
     }
 
-    /// Where spans go, if anywhere; how many is among the metrics.
+    /// The exporter of spans, if there is one; its counters are added to the metrics.
     fn exporter(&self, instance: &str, registry: &mut Registry) -> Result<Option<Arc<Exporter>>, CliError> {
         let exporter = self.spans.exporter("lockgate", instance)?;
         if let Some(exporter) = &exporter {
@@ -278,7 +279,7 @@ impl Serve {
         Ok(exporter)
     }
 
-    /// A credential says more than a name does.
+    /// With authentication every Host header is accepted: a web page that rebinds a name to this address has no credential.
     fn surface(&self) -> GatewaySettings {
         let usual = GatewaySettings::default();
         GatewaySettings {
@@ -355,17 +356,17 @@ async fn first_key(serve: &Serve, engine: &Engine, access: &AccessMode) -> Resul
     if engine.keep_admin_key(&made).await? {
         return Ok(Some(made));
     }
-    // Another replica was first, and has told its key.
+    // Another replica was first, and has printed its key.
     std::fs::remove_file(&path)?;
     Ok(None)
 }
 
-/// The built-in worker has no authority to ask about our certificate, and what it says does not leave this machine.
+/// The built-in worker could not verify the server's certificate, and its traffic does not leave this machine.
 async fn inner_door() -> Result<TcpListener, CliError> {
     Ok(bind("the built-in worker", SocketAddr::from(([127, 0, 0, 1], 0))).await?.0)
 }
 
-/// Also says where it listens, which is not always what was asked for.
+/// Also returns the bound address, which may differ from the requested one.
 async fn bind(flag: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
     let listener = listen_on(address).map_err(|error| {
         CliError::Usage(format!("{flag} {address}: {error}; is another server running? name another port"))
