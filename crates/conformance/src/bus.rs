@@ -19,7 +19,7 @@ use lockgate_core::worker::Load;
 use lockgate_ports::bus::{Bell, Bus, Ear, Overheard};
 use lockgate_ports::registry::{LEAVING_MAX, Sighting, Sightings};
 
-/// One bus as two processes have it.
+/// One bus as seen by two processes.
 pub struct BusHarness {
     pub near: Arc<dyn Bus>,
     pub far: Arc<dyn Bus>,
@@ -59,7 +59,7 @@ macro_rules! bus_conformance {
     };
 }
 
-/// A limit for what must happen, long enough for a busy machine.
+/// The timeout for events that must happen, long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn hears(ear: &Ear) {
@@ -75,7 +75,7 @@ async fn overhears(jobs: &mut Overheard) -> Vec<JobId> {
     }
 }
 
-/// Whether a ring is there already.
+/// Whether a ring has arrived already.
 async fn has_heard(ear: &Ear) -> bool {
     tokio::select! {
         biased;
@@ -128,7 +128,7 @@ pub async fn jobs_that_others_ring_for_can_be_overheard(bus: BusHarness) {
     assert_eq!(overhears(&mut jobs).await, ["a".into(), "b".into()]);
 }
 
-/// The answer of the far side comes behind all that the near side could be told of its own ring, which it is not.
+/// The answer of the far side arrives after any echo of the near side's own ring; there must be no echo.
 pub async fn nothing_is_heard_twice(bus: BusHarness) {
     let (mut near, mut far) = (bus.near.overhear(), bus.far.overhear());
     bus.near.ring(vec![job("question")]).await;
@@ -146,7 +146,7 @@ pub async fn a_listener_that_lags_delays_nobody(bus: BusHarness) {
         bus.near.ring(vec![job(&format!("job-{n}"))]).await;
         assert_eq!(overhears(&mut quick).await, [JobId::from(format!("job-{n}"))]);
     }
-    // It goes on with what is still kept, and that is not the oldest.
+    // It continues with what is still kept, which is not the oldest.
     assert_ne!(overhears(&mut lagging).await, ["job-0".into()]);
 }
 
@@ -184,7 +184,7 @@ async fn hears_of(seen: &mut Sightings) -> Vec<Sighting> {
     tokio::time::timeout(PATIENCE, seen.next()).await.expect("workers must be heard of").to_vec()
 }
 
-/// The answer comes behind all that the near side could be told of its own post, which it is not.
+/// The answer arrives after any echo of the near side's own post; there must be no echo.
 pub async fn what_one_process_sees_of_its_workers_the_others_hear(bus: BusHarness) {
     let (mut near, mut far) = (bus.near.sightings(), bus.far.sightings());
     let leaving = vec!["stopped".into(), "recalled".into()];

@@ -1,4 +1,4 @@
-//! What every adapter of a port must do: one list of cases for each port, run by the tests of each adapter.
+//! The conformance suite: one list of cases per port, run by the tests of every adapter.
 
 pub mod bus;
 pub mod counters;

@@ -1,4 +1,4 @@
-//! A clock that stands still until a test moves it.
+//! A clock that only a test advances.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

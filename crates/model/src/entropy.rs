@@ -1,4 +1,4 @@
-//! Randomness that can be told again from its seed.
+//! Randomness that is reproducible from its seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

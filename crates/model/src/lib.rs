@@ -1,5 +1,5 @@
-//! The model of the world in tests: a Store in memory that every other Store is compared with, and that fails on request; a
-//! clock that tests set; entropy from a seed. Nothing of this is compiled into the product.
+//! Models for tests: a Store in memory, which every other Store is compared with and which fails on request; a clock that
+//! tests set; entropy from a seed. None of it is compiled into the product.
 
 mod clock;
 mod entropy;

@@ -9,14 +9,14 @@ use lockgate_proto::v1::result::Outcome;
 /// Takes spans. Called where work is done, so it must not wait.
 pub(crate) type SpanSink = Arc<dyn Fn(Span) + Send + Sync>;
 
-/// What the handler's work stands below: its own span where one is written, else what the server sent.
+/// The parent of the handler's own spans: the handler's span if one is written, otherwise the server's.
 pub(crate) fn context(assignment: &Assignment, written: bool) -> Option<TraceParent> {
     let sent: TraceParent = assignment.traceparent.parse().ok()?;
     let span = sent.span.filter(|_| written && sent.sampled).map(|span| span.within("run"));
     Some(TraceParent { span: span.or(sent.span), ..sent })
 }
 
-/// What a handler did, from its start.
+/// The span of a handler, from its start.
 pub(crate) fn span(assignment: &Assignment, worker: &str, times: (u64, u64), outcome: &Outcome) -> Option<Span> {
     let sent: TraceParent = assignment.traceparent.parse().ok().filter(|sent: &TraceParent| sent.sampled)?;
     let (name, failure) = told(outcome);
@@ -40,7 +40,7 @@ pub(crate) fn span(assignment: &Assignment, worker: &str, times: (u64, u64), out
     Some(span.with("lockgate.outcome", name))
 }
 
-/// The outcome in a word, and what went wrong.
+/// The outcome as a word, and the error.
 fn told(outcome: &Outcome) -> (&'static str, Option<&str>) {
     match outcome {
         Outcome::Succeeded(_) => ("succeeded", None),

@@ -1,4 +1,4 @@
-//! The builder a user starts from.
+//! The builder of a worker.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -76,43 +76,43 @@ impl Worker {
         }
     }
 
-    /// One more address to try when the others do not answer.
+    /// Adds an address to try when the others do not answer.
     pub fn or_connect(mut self, url: impl Into<String>) -> Self {
         self.addresses.push(url.into());
         self
     }
 
-    /// An API key or a token, shown to the server. It is not sent in the clear, except to this machine.
+    /// An API key or a token. It is sent only over TLS, except to this machine.
     pub fn credential(mut self, credential: impl Into<Credential>) -> Self {
         self.access.credential = Some(credential.into());
         self
     }
 
-    /// For servers at `https` addresses: authorities to believe beside the public ones, and a certificate to show.
+    /// For servers at `https` addresses: authorities to trust besides the public ones, and a client certificate.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.access.tls = tls;
         self
     }
 
-    /// The server is in this process, whatever its address looks like: a credential may go to it in the clear.
+    /// The server is in this process, whatever its address looks like, so a credential may be sent to it without TLS.
     pub fn in_process(mut self) -> Self {
         self.access.in_process = true;
         self
     }
 
-    /// A credential may travel in the clear to other machines, as in a mesh that encrypts.
+    /// Allows a credential to be sent to other machines without TLS, as in a mesh that encrypts.
     pub fn insecure_plaintext(mut self) -> Self {
         self.access.plaintext = true;
         self
     }
 
-    /// The name operators see. Without one a random name is made up.
+    /// The name that operators see. Random by default.
     pub fn worker_id(mut self, id: impl Into<String>) -> Self {
         self.worker_id = Some(id.into());
         self
     }
 
-    /// The session's id, where it must be known beforehand. It must be new for every process.
+    /// The session's id, if it must be known beforehand. It must be new for every process.
     pub fn session(mut self, id: impl Into<String>) -> Self {
         self.session = Some(id.into());
         self
@@ -124,29 +124,29 @@ impl Worker {
         self
     }
 
-    /// Where this worker stands. Jobs ask for it like for a label `region`, and it takes the place of one.
+    /// The worker's region. Jobs require it like a label `region`, which it replaces.
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.region = region.into();
         self
     }
 
-    /// How many jobs run at once; 64 unless said.
+    /// How many jobs run at once; 64 by default.
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = slots;
         self
     }
 
-    /// Lets the number of slots follow the load, beginning with that of [`slots`](Self::slots); fixed unless said. Slots of
-    /// [bulkheads](Self::bulkhead) stay as they are.
+    /// Adapts the number of slots to the load, beginning with that of [`slots`](Self::slots). Slots of
+    /// [bulkheads](Self::bulkhead) stay fixed.
     pub fn adaptive_slots(mut self, adaptive: AdaptiveSlots) -> Self {
         self.adaptive = Some(adaptive);
         self
     }
 
-    /// Gives topics slots of their own, so that however slow they are, others have theirs. A trailing `*` names every topic with
-    /// that beginning. The first bulkhead that names a topic has it; topics that none names share the [`slots`](Self::slots).
+    /// Gives topics slots of their own, so that slow topics take no slot from others. A trailing `*` names every topic with
+    /// that beginning. The first bulkhead that names a topic gets it; the other topics share the [`slots`](Self::slots).
     ///
-    /// Each is a session of its own: operators see it as `worker.name`.
+    /// Each bulkhead is a session of its own: operators see it as `worker.name`.
     pub fn bulkhead<T: Into<String>>(
         mut self,
         name: impl Into<String>,
@@ -158,16 +158,16 @@ impl Worker {
         self
     }
 
-    /// How many more jobs wait here, so that a slot that becomes free has work at once; none unless said, at most 4.
+    /// How many jobs may wait in the worker, so that a free slot has work at once; none by default, at most 4.
     ///
-    /// Worth it for jobs that take about as long as a message to the server. The server calls a job that waits here back
-    /// when its place is wanted for a more urgent one.
+    /// Useful for jobs that take about as long as a message to the server. The server revokes a waiting job when a more
+    /// urgent one needs its place.
     pub fn prefetch(mut self, jobs: u32) -> Self {
         self.prefetch = jobs;
         self
     }
 
-    /// Something this worker has that jobs may require.
+    /// A capability that jobs may require.
     pub fn capability(mut self, capability: impl Into<String>) -> Self {
         self.capabilities.push(capability.into());
         self
@@ -181,8 +181,8 @@ impl Worker {
 
     /// Serves `topic` with `handler`. A trailing `*` serves every topic with that beginning.
     ///
-    /// The handler's value is the job's result, as JSON. A panic is a retryable failure. A later handler for the same topic
-    /// takes the place of an earlier one.
+    /// The handler's value is the job's result, as JSON. A panic is a retryable failure. A later handler for a topic
+    /// replaces an earlier one.
     pub fn handle<F, Fut, T>(mut self, topic: impl Into<String>, handler: F) -> Self
     where
         F: Fn(Context, Payload) -> Fut + Send + Sync + 'static,
@@ -204,8 +204,8 @@ impl Worker {
         self.registry.has(topic)
     }
 
-    /// What happens to running attempts of a topic registered before when the server is away for too long. A trailing `*` names
-    /// every topic with that beginning; what is said of a topic last holds.
+    /// What happens to running attempts of an already registered topic when the server is unreachable for too long. A
+    /// trailing `*` names every topic with that beginning; the last setting of a topic counts.
     pub fn on_lease_loss(mut self, topic: &str, choice: LeaseLoss) -> Self {
         if !self.registry.set_lease_loss(topic, choice) {
             self.mistakes.push(format!("on_lease_loss names topic {topic:?}, which has no handler yet"));
@@ -213,7 +213,7 @@ impl Worker {
         self
     }
 
-    /// How long running jobs may go on after the signal to end; 30 s unless said.
+    /// How long running jobs may continue after the signal to stop; 30 s by default.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
@@ -225,8 +225,8 @@ impl Worker {
         self
     }
 
-    /// Tells how busy the GPU is, in percent; none when it cannot be read. The loads of processor and memory are read
-    /// without help, where the system is Linux.
+    /// Returns the GPU's load in percent, or None if it cannot be read. The loads of processor and memory are measured by
+    /// the library, on Linux.
     ///
     /// Called once per beat, where it may block; jobs and beats do not wait for it.
     pub fn gpu_load(mut self, read: impl FnMut() -> Option<u32> + Send + 'static) -> Self {
@@ -234,16 +234,16 @@ impl Worker {
         self
     }
 
-    /// Hands over a span for every handler that ran and whose trace is followed. It is called where handlers run, so it must
-    /// not wait.
+    /// Receives a span for every handler that ran in a recorded trace. It is called where handlers run, so it must not
+    /// block.
     ///
-    /// Without it, spans that handlers write themselves stand below the attempt's span, which the server writes.
+    /// Without it, spans that handlers write themselves are children of the attempt's span, which the server writes.
     pub fn spans(mut self, take: impl Fn(Span) + Send + Sync + 'static) -> Self {
         self.spans = Some(Arc::new(take));
         self
     }
 
-    /// Works until SIGTERM or Ctrl-C, or until an operator wants it to leave, then drains.
+    /// Runs jobs until SIGTERM or Ctrl-C, or until an operator drains the worker, then drains.
     pub async fn run(self) -> Result<(), WorkerError> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -256,20 +256,20 @@ impl Worker {
         .await
     }
 
-    /// Works until `shutdown` is ready, or until an operator wants it to leave, then drains.
+    /// Runs jobs until `shutdown` is ready, or until an operator drains the worker, then drains.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
         let bulkheads = self.bulkheads.clone();
         session::run_all(self.resolve()?.split(&bulkheads), shutdown).await
     }
 
-    /// Notes what keeps a set of handlers from being registered; [`run`](Self::run) reports it.
+    /// Records why a set of handlers cannot be registered; [`run`](Self::run) reports it.
     #[cfg(feature = "builtin-handlers")]
     pub(crate) fn mistake(mut self, text: String) -> Self {
         self.mistakes.push(text);
         self
     }
 
-    /// Checks everything and reports every mistake at once.
+    /// Checks all settings and reports every mistake at once.
     fn resolve(self) -> Result<Setup, WorkerError> {
         let mut mistakes = self.mistakes;
         let topics = self.registry.topics();
@@ -331,7 +331,7 @@ fn tuned(endpoint: Endpoint) -> Endpoint {
         .initial_connection_window_size(2 * STREAM_WINDOW_BYTES)
 }
 
-/// Random, and kept over reconnects: the server tells one life of this process from the next by it.
+/// Random, and kept over reconnects: by it the server distinguishes one process from the next.
 fn session_id() -> Result<String, WorkerError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| WorkerError::System(std::io::Error::other(error.to_string())))?;

@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use lockgate_ports::counters::Counters;
 
-/// Two processes that share counters, and their time.
+/// Two processes that share counters, and their clock.
 pub struct Stage {
     pub a: Arc<dyn Counters>,
     pub b: Arc<dyn Counters>,
-    /// Returns when so much time has passed for the counters.
+    /// Returns when this much time has passed for the counters.
     pass: Box<dyn Fn(Duration) + Send + Sync>,
 }
 

@@ -17,7 +17,7 @@ const TIMELESS: BreakerSettings = BreakerSettings {
     probe_ttl: Duration::from_secs(3600),
 };
 
-/// Does what the words say with a fresh breaker of this name, by turns over the handles.
+/// Executes the words on a fresh breaker of this name, alternating between the handles.
 pub async fn does_what_core_does(handles: &[Arc<dyn Counters>], name: &str, words: &[u64]) {
     let now = Timestamp::ZERO;
     let mut model = Breaker::new(TIMELESS);

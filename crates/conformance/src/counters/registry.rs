@@ -1,4 +1,4 @@
-//! Locks that only save work, and what replicas tell those that start.
+//! Locks that only save work, and the workers' snapshot for starting replicas.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Random interleavings against a plain model of limits: counts by key, kept by looking at everything each time.
+//! Random interleavings against a plain model of limits: counts by key, recomputed from everything each time.
 //!
-//! Two things are checked. Whatever is claimed had room in every limit, and whenever claims have taken all they can, every
-//! job that still waits has a limit without room: nothing is ever stuck.
+//! Two properties are checked: a claimed job had room in every limit; and when claims have taken all they can, every job
+//! that still waits has a limit without room, so none is stuck.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Crowd {
         self.stage.lanes.settle(vec![settlement]).await;
     }
 
-    /// The claim came to nothing: its rates are as before.
+    /// The claim is undone: its rates are as before.
     fn forget(&mut self, lane: &LaneKey, key: ReadyKey) {
         if self.claimed.remove(&(lane.clone(), key)).is_some() {
             for limit in self.pools.limits(lane).iter().filter(|limit| limit.rate.is_some()) {
@@ -162,7 +162,7 @@ impl Crowd {
         }
     }
 
-    /// A waiting or claimed job leaves by another door.
+    /// A waiting or claimed job ends for another reason, such as a cancel.
     async fn cancel(&mut self, dice: &mut Dice) {
         let at = dice.roll(self.stage.rows().count());
         let Some((lane, key)) = self.stage.rows().nth(at).map(|job| (job.lane(), job.ready_key())) else { return };
@@ -171,7 +171,7 @@ impl Crowd {
         self.stage.lanes.settle(vec![Settlement::Gone { lane, key, claim: None }]).await;
     }
 
-    /// Some claims come to nothing before, the others are committed before and said to be sent after.
+    /// Some claims are undone before; the others are committed before and reported as sent after.
     async fn adopt(&mut self, dice: &mut Dice) {
         let mut committed = Vec::new();
         for (lane, key) in self.claimed.keys().cloned().collect::<Vec<_>>() {
@@ -188,7 +188,7 @@ impl Crowd {
         }
     }
 
-    /// Claims until nothing comes. What waits then waits for a reason.
+    /// Claims until no job comes. A job that waits then must have a reason.
     async fn take_all(&mut self) -> usize {
         let mut taken = 0;
         loop {

@@ -1,4 +1,4 @@
-//! Whose turn it is. Bounds are in claims.
+//! Fairness. Bounds are in claims.
 
 use lockgate_core::fairness::ROUND;
 use lockgate_core::lane::Priority;
@@ -140,7 +140,7 @@ pub async fn shares_say_what_tenants_got_and_were_entitled_to(mut stage: Stage) 
     assert_eq!(stage.shares(1).await.len(), 1);
 }
 
-/// A tenant that has nothing to claim is entitled to nothing meanwhile.
+/// A tenant without claimable jobs is entitled to no turns meanwhile.
 pub async fn a_tenant_without_work_is_entitled_to_nothing(mut stage: Stage) {
     stage.wait_many(10, &tenant("a")).await;
     stage.wait(&tenant("b")).await;

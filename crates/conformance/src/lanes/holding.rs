@@ -1,4 +1,4 @@
-//! What is held of limits, from the claim to the end of the attempt (L-6).
+//! Holds of limits, from the claim to the end of the attempt (L-6).
 
 use super::limits::TWO_AT_ONCE;
 use super::stage::{Stage, gone, returned, seqs, tenant, token, topic};
@@ -124,7 +124,7 @@ pub async fn a_claim_that_new_pools_found_ends_as_any_other(mut stage: Stage) {
     assert_eq!(stage.claim(&["echo"], 9).await.len(), 1);
 }
 
-/// A rebuild forgets claims; the attempt that comes of one runs all the same.
+/// A rebuild forgets claims; the attempt of a forgotten claim runs nevertheless.
 pub async fn an_attempt_whose_claim_was_forgotten_counts(mut stage: Stage) {
     stage.adopt(TWO_AT_ONCE).await;
     stage.wait_many(9, &topic("echo")).await;

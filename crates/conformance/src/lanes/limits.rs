@@ -1,4 +1,4 @@
-//! Limits: who waits for them, and who comes next (L-7).
+//! Limits: which lanes wait for them, and which comes next (L-7).
 
 use lockgate_core::lane::Priority;
 
@@ -64,7 +64,7 @@ pub async fn what_waited_for_a_limit_comes_first_when_it_frees(mut stage: Stage)
     assert_eq!(order.len(), 8, "{order:?}");
 }
 
-/// Its tenant has waited long for something else, and would be next.
+/// Its tenant has waited long for another limit, and would be next.
 pub async fn a_newcomer_does_not_overtake_what_waited_for_a_limit(mut stage: Stage) {
     stage.adopt(ONE_PER_KEY).await;
     stage.wait(&Spec { tenant: "newcomer", ..topic("noop") }).await;
@@ -173,7 +173,7 @@ pub async fn tenants_have_their_own_limits_in_a_pool(mut stage: Stage) {
     assert_eq!((of("big"), of("a"), of("b")), (3, 1, 1));
 }
 
-/// Two verdicts may bound the same jobs differently: they share the count, and each keeps its own bound.
+/// Two verdicts may set different bounds for jobs with one key: they share the count, and each keeps its own bound.
 pub async fn policy_bounds_jobs_of_a_tenant_and_topic(mut stage: Stage) {
     stage.wait_many(3, &Spec { max_concurrent: Some(1), ..Spec::default() }).await;
     assert_eq!(stage.claim(&["echo"], 9).await.len(), 1);

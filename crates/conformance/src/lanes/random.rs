@@ -136,7 +136,7 @@ impl Game {
         }
     }
 
-    /// A waiting job leaves by another door.
+    /// A waiting job ends for another reason, such as a cancel.
     async fn cancel(&mut self, dice: &mut Dice) {
         let at = dice.roll(self.stage.rows().count());
         let Some((lane, key)) = self.stage.rows().nth(at).map(|job| (job.lane(), job.ready_key())) else { return };
@@ -149,7 +149,7 @@ impl Game {
 
     async fn ask(&mut self, dice: &mut Dice) {
         for asked in self.stage.lanes.refill_requests().await {
-            // Some reads fail, and their asks are never answered.
+            // Some reads fail, and their refill requests are never answered.
             if dice.roll(4) > 0 {
                 let jobs = self.stage.ready(&asked);
                 self.pages.push_back(Refill { asked, jobs });

@@ -1,4 +1,4 @@
-//! Limits by time. The lanes have no clock: time is what claims say.
+//! Rates. The lanes have no clock: the time is that of the claims.
 
 use lockgate_core::time::Timestamp;
 

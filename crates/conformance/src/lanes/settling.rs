@@ -1,4 +1,4 @@
-//! What becomes of claims, and what the lanes say of themselves.
+//! Settlement of claims, and the lanes' own reports.
 
 use std::sync::Arc;
 

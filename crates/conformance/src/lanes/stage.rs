@@ -1,4 +1,4 @@
-//! What the cases stand on: lanes, and a plain model of the Store behind them.
+//! The fixture of the cases: lanes, and a plain model of the Store behind them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Spec {
     pub priority: Priority,
     pub due_ms: i64,
     pub concurrency_key: Option<&'static str>,
-    /// What policy says.
+    /// The constraints of the verdict.
     pub max_concurrent: Option<u32>,
 }
 
@@ -62,7 +62,7 @@ pub fn key(key: &'static str) -> Spec {
 
 pub struct Stage {
     pub lanes: Arc<dyn Lanes>,
-    /// What claims are told.
+    /// The time that claims pass.
     pub now_ms: i64,
     /// SCHEDULED rows, as the Store has them.
     rows: BTreeMap<LaneKey, BTreeMap<ReadyKey, Arc<Job>>>,
@@ -126,7 +126,7 @@ impl Stage {
         Some((tenant, seq, self.start(claim).await))
     }
 
-    /// The claim's commit, and the job is with its worker.
+    /// Commits the claim and sends the job to its worker.
     pub async fn start(&mut self, claim: Claim) -> AttemptToken {
         self.remove(&claim.lane, claim.key);
         let token = token(claim.key.seq.0);
@@ -139,7 +139,7 @@ impl Stage {
         self.lanes.release(vec![token.clone()]).await
     }
 
-    /// The claim's commit: true when the row was still there. The job is started and over at once.
+    /// Commits the claim; true if the row still existed. The job starts and ends at once.
     pub async fn dispatch(&mut self, claim: Claim) -> bool {
         let found = self.has(&claim.lane, claim.key);
         let token = self.start(claim).await;
@@ -147,7 +147,7 @@ impl Stage {
         found
     }
 
-    /// Under these pools from now on. What waits is read again.
+    /// Adopts these pools, and reads waiting jobs again.
     pub async fn adopt(&self, yaml: &str) -> Arc<Pools> {
         let pools = Arc::new(Pools::load("pools.yaml", yaml).unwrap_or_else(|errors| panic!("{errors:?}")));
         let version = self.layouts.fetch_add(1, Ordering::Relaxed) + 1;
@@ -225,7 +225,7 @@ impl Stage {
         waiting.map(|(lane, rows)| (lane.clone(), rows.len() as u64)).collect()
     }
 
-    /// Answers every ask until the lanes are content or nothing more comes.
+    /// Answers refill requests until there are none or no more jobs.
     pub async fn refill(&self) {
         for _ in 0..100 {
             let asks = self.lanes.refill_requests().await;
@@ -323,7 +323,7 @@ fn request(spec: &Spec, seq: i64) -> JobRequest {
     }
 }
 
-/// No case takes the lanes away.
+/// The lanes are reachable in every case.
 fn said<T>(answer: Result<T, LanesAway>) -> T {
     answer.unwrap_or_else(|away| panic!("{away}"))
 }

@@ -160,7 +160,8 @@ async fn pages(h: &StoreHarness, bytes: usize) -> Found<Vec<usize>> {
     }
 }
 
-/// A parent goes by what its children brought: one that is left out would be one that never was.
+/// A parent acts on its children's results, so a child that is left out would be a lost one: a damaged row fails the whole
+/// read.
 pub async fn children_are_told_of_all_or_not_at_all(h: &StoreHarness) -> Proof {
     let held = parent(h, "p").await?;
     spawn(h, &held, &["a", "b", "c"]).await?;

@@ -1,4 +1,4 @@
-//! A row that cannot be decoded does not stop its neighbours.
+//! Undecodable rows do not affect other rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::stage::{Found, Proof, StoreHarness, cancel, ids, new_job, report, suc
 use lockgate_ports::clock::Clock;
 use lockgate_ports::store::{JobQuery, StoreError};
 
-/// In a rolling upgrade a process of this version reads rows that hold what it does not know.
+/// In a rolling upgrade a process of this version reads rows with fields that it does not know.
 pub async fn what_a_newer_version_wrote_is_read_and_kept(h: &StoreHarness) -> Proof {
     h.submit(new_job("a")).await?;
     let verdict = Verdict::plain(Decision::AllowWithConstraints, "few", "not many", BUILTIN_ALLOW.into())

@@ -1,4 +1,4 @@
-//! What a statement repeats must still be true when it runs.
+//! Evidence must still hold when the statement runs.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub async fn a_loss_needs_the_session_closed_with_its_epoch(h: &StoreHarness) ->
 
 pub async fn a_time_is_reached_by_the_stores_own_clock(h: &StoreHarness) -> Proof {
     let job = h.submit(NewJob { deadline_ms: Some(1_000), ..new_job("one") }).await?;
-    // The decider's clock runs ahead; the Store's does not.
+    // The clock of the deciding process is ahead; the Store's is not.
     let mut ahead = h.env(allow());
     ahead.now = h.clock.now() + Duration::from_secs(5);
     let expiry = job.next(Input::Woken, &ahead)?;

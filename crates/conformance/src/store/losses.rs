@@ -1,4 +1,4 @@
-//! What a Store owes that keeps its work in a folder, when files of that folder are lost or damaged.
+//! Guarantees of a Store with a data folder when files of that folder are lost or damaged.
 //!
 //! An adapter brings the ways in which its own files break, and runs every case with one line in its tests:
 //!
@@ -24,20 +24,20 @@ const JOBS: usize = 20;
 /// A Store that was opened.
 pub struct Opened {
     pub store: Arc<dyn Store>,
-    /// What was missing, if that was accepted and no new timeline has begun since.
+    /// The accepted loss, if no new timeline has begun since.
     pub loss: Option<String>,
 }
 
 /// How an operator opens the Store in a folder, with or without accepting a loss. The error is what the operator reads.
 pub type Open = fn(&Path, Arc<ManualClock>, bool) -> Result<Opened, String>;
 
-/// Something that happens to the files of a folder while no process has them open.
+/// A damage to the files of a folder while no process has them open.
 pub struct Strike {
     pub name: &'static str,
     pub strike: fn(&Path) -> std::io::Result<()>,
 }
 
-/// A Store in a folder, and what may become of that folder.
+/// A Store in a folder, and the damages to test.
 pub struct FolderHarness {
     /// An empty folder, for folders of the cases.
     place: PathBuf,
@@ -47,7 +47,7 @@ pub struct FolderHarness {
     /// Each is something that a crash or a power cut may leave, or an older version; nothing that was acknowledged is missing.
     remains: &'static [Strike],
     clock: Arc<ManualClock>,
-    /// What must outlive the cases.
+    /// Values that must outlive the cases.
     _ground: Box<dyn Any + Send + Sync>,
 }
 

@@ -1,4 +1,4 @@
-//! Results: held back, let out, taken back.
+//! Results: held, exposed, quarantined.
 
 use std::time::Duration;
 
@@ -156,7 +156,7 @@ pub async fn a_new_life_has_no_result_of_the_one_before(h: &StoreHarness) -> Pro
     let bad = quarantined("reborn").await?;
     h.step(&bad, replay()).await?;
     assert_eq!(result(h, "reborn").await?, None);
-    // Denied at once, it never leaves the ended jobs; what was quarantined must not come out by that way.
+    // Denied at once, the job stays among the ended ones; its quarantined result must not be exposed that way.
     let bad = quarantined("denied").await?;
     let denied = bad.next(replay(), &h.env(deny()))?;
     h.commit(denied).await??;

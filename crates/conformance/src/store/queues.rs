@@ -1,4 +1,4 @@
-//! Who waits for what, in which order.
+//! Queues and their order.
 
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState, Outcome};
@@ -93,7 +93,7 @@ pub async fn due_has_only_jobs_that_had_to_wait(h: &StoreHarness) -> Proof {
     Ok(())
 }
 
-/// Each is decided 9, 10 or 11 ms before its commit, by a clock that is so much behind.
+/// Each is decided by a clock that is 9, 10 or 11 ms behind the Store's.
 pub async fn due_has_all_that_the_stores_clock_had_yet_to_reach(h: &StoreHarness) -> Proof {
     let epoch = h.attach("runner").await?;
     for late in [9, 10, 11] {

@@ -26,7 +26,7 @@ fn names(runs: &[RunHead]) -> Vec<&str> {
 }
 
 pub async fn runs_are_listed_newest_first_over_pages(h: &StoreHarness) -> Proof {
-    // Not in the order of their names.
+    // Created in another order than that of their names.
     for run in ["run-c", "run-a", "run-d", "run-b", "run-e"] {
         h.begin(run).await?;
     }

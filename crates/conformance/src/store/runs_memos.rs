@@ -1,4 +1,4 @@
-//! What came of work that was done before.
+//! Stored results of earlier work.
 
 use std::sync::Arc;
 use std::time::Duration;

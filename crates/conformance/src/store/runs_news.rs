@@ -1,4 +1,4 @@
-//! what a run is told, in the commit that made it so.
+//! messages to runs, written in the commits that they are about.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ pub async fn work_that_was_done_late_is_told_with_its_result(h: &StoreHarness) -
         assert!(late[node as usize].next(success, &h.env(allow())).is_err(), "a repeat changes nothing");
     }
     assert!(late[0].is_done_late() && !late[1].is_done_late(), "the other one waits for its scan");
-    // The run is told of a result that is held too, without it: it waits for the scan from then on.
+    // The run also gets a message about a held result, without the result: from then on it waits for the scan.
     let all = ["run-a.0 CANCELLED", "run-a.0 CANCELLED", "run-a.1 CANCELLED", "run-a.1 CANCELLED"];
     let news = h.news_of(&["run-a"]).await?;
     assert_eq!(news.iter().map(subject).collect::<Vec<_>>(), all);
@@ -131,7 +131,7 @@ pub async fn what_was_heard_is_gone_and_the_rest_stays(h: &StoreHarness) -> Proo
     }
     h.step(&job_of(h, "run-b", 0).await?, cancel()).await?;
     let news = h.news_of(&["run-a", "run-b"]).await?;
-    // The last one is not its own to hear.
+    // The last message belongs to another run.
     let heard = vec![news[0].no, news[2].no, news[3].no, 999_999];
     h.advance(RunChange { heard, ..change(after(&start)) }).await??;
     assert_eq!(h.told(&["run-a", "run-b"]).await?, ["run-a.1 CANCELLED", "run-b.0 CANCELLED"]);
@@ -223,7 +223,7 @@ pub async fn a_saga_hears_of_its_jobs_from_their_birth_on(h: &StoreHarness) -> P
 pub async fn a_saga_is_found_by_its_news_before_it_has_begun(h: &StoreHarness) -> Proof {
     let born = h.submit(of_workflow("a")).await?;
     let saga = born.request.run.clone().ok_or("no part of a saga")?.run;
-    // A run of a DAG that is not there is gone; a saga that is not there has not begun.
+    // A missing run of a DAG was deleted; a missing saga has not begun.
     h.commit(job_in(h, "run-gone", 0, deny())?).await??;
     assert_eq!(h.store.unheard(Duration::ZERO, 10).await?, [saga]);
     Ok(())

@@ -1,4 +1,4 @@
-//! What the cases stand on: a Store, its clock, and short words for common moves.
+//! The fixture of the cases: a Store, its clock, and short functions for common operations.
 
 use std::any::Any;
 use std::error::Error;
@@ -53,7 +53,7 @@ pub struct StoreHarness {
     limits: Limits,
     minted: AtomicU64,
     spoils: Option<Box<dyn Fn(Spoilt) -> Spoiling + Send + Sync>>,
-    /// What must outlive the Store, such as its folder.
+    /// Values that must outlive the Store, such as its folder.
     _ground: Box<dyn Any + Send + Sync>,
 }
 
@@ -187,7 +187,7 @@ pub(super) fn under(policy: &str, decision: Decision) -> Judgement {
     Judgement::Decided(Arc::new(Verdict::plain(decision, "r1", "because", policy.into())))
 }
 
-/// A rule that wants people to agree.
+/// A rule that requires an approval.
 pub(super) fn ask(terms: ApprovalTerms) -> Judgement {
     let verdict = Verdict::plain(Decision::RequireApproval, "r2", "ask first", BUILTIN_ALLOW.into());
     Judgement::Decided(Arc::new(verdict.but(|verdict| {
@@ -201,7 +201,7 @@ pub(super) fn vote(job: &Job, actor: &str, answer: Answer) -> Input {
     Input::Vote(Ballot { actor: actor.into(), answer, note: None, request_hash: job.hash, rule_hash, sight: Sight::Whole })
 }
 
-/// What the scan of `result` said about the job's latest result.
+/// The scan verdict on the job's latest result, `result`.
 pub(super) fn scanned(job: &Job, decision: OutputDecision, result: Json) -> Input {
     let attempt = job.life.output.as_ref().map_or(0, |check| check.attempt);
     Input::Scanned(Scanned { attempt, verdict: Arc::new(verdict_on_output(decision)), result })

@@ -1,4 +1,4 @@
-//! What tenants take.
+//! Usage of tenants.
 
 use std::sync::Arc;
 use std::time::Duration;

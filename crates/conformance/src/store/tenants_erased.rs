@@ -1,4 +1,4 @@
-//! Forgetting a tenant.
+//! Erasure of a tenant.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! After the Store was brought back to an earlier state.
+//! New timelines after the Store was restored to an earlier state.
 
 use std::time::Duration;
 

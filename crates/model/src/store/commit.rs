@@ -1,4 +1,4 @@
-//! Changes, one after the other: each all of it or none of it.
+//! Applies changes one after the other, each completely or not at all.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::data::{Data, JobRow, KeyRow, NewsSource, REFUSED, StoredSession};
 use lockgate_ports::store::SnapshotKind;
 use lockgate_ports::store::{ChangeError, DuplicateJob, JobChange, KEY_LIFE, MemoKey, OutboxEntry, OutboxRow};
 
-/// What is known of the call that is being committed.
+/// The state of the call that is being committed.
 struct ModelCommit {
     now: Timestamp,
-    /// The last number given away before it.
+    /// The last sequence number assigned before the call.
     last_seq: i64,
     refused: BTreeSet<JobId>,
 }
@@ -52,7 +52,7 @@ impl Data {
             .memoises()
             .map(|(key, for_ms)| (MemoKey { tenant: tenant.clone(), key: key.into() }, now + Duration::from_millis(for_ms)));
         let seq = if transition.job.version == 1 { self.insert(transition, now)? } else { self.replace(transition, call)? };
-        // J-4: a job that stays dead keeps its letter.
+        // J-4: a job that stays dead keeps its dead letter.
         if letter.is_some() || !dead {
             self.letters.retain(|_, (of, _)| *of != seq);
         }

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Credentials.
 
 use async_trait::async_trait;
 use lockgate_core::access::{Credential, CredentialId};

@@ -18,7 +18,7 @@ use lockgate_ports::store::{Active, DagRow, KeptLine, MemoKey, OutboxRow, Snapsh
 #[derive(Clone, Default)]
 pub(super) struct Data {
     pub(super) jobs: BTreeMap<JobSeq, JobRow>,
-    /// The last number given to a job, never given again.
+    /// The last sequence number of a job, never reused.
     pub(super) last_seq: i64,
     pub(super) ids: BTreeMap<JobId, JobSeq>,
     pub(super) keys: BTreeMap<(TenantId, Arc<str>), KeyRow>,
@@ -41,12 +41,12 @@ pub(super) struct Data {
     /// The last number given to a run.
     pub(super) last_run: i64,
     pub(super) run_keys: BTreeMap<(TenantId, Arc<str>), TakenKey>,
-    /// The job that last did the work of a key, and until when what came of it stands for the same work.
+    /// The job that last did the work of a key, and until when its result is valid.
     pub(super) memos: BTreeMap<MemoKey, (JobSeq, Timestamp)>,
     pub(super) news: BTreeMap<i64, UnheardNews>,
     pub(super) last_news: i64,
     pub(super) schedules: BTreeMap<ScheduleRowKey, Schedule>,
-    /// Of schedules that are gone too.
+    /// Slots, also of deleted schedules.
     pub(super) slots: BTreeMap<ScheduleRowKey, SlotRows>,
     pub(super) credentials: BTreeMap<CredentialId, Credential>,
     /// Tenants that had a job or a run since their last erasure.
@@ -56,7 +56,7 @@ pub(super) struct Data {
     pub(super) spoilt_runs: BTreeSet<RunId>,
     pub(super) spoilt_schedules: BTreeSet<ScheduleRowKey>,
     pub(super) unreadable: Arc<Unreadable>,
-    /// Jobs, runs and schedules whose rows are not taken when they change.
+    /// Jobs, runs and schedules whose changes are refused.
     pub(super) refused: BTreeSet<JobId>,
     pub(super) refused_runs: BTreeSet<RunId>,
     pub(super) refused_schedules: BTreeSet<ScheduleRowKey>,
@@ -105,7 +105,7 @@ pub(super) struct TakenKey {
     pub(super) free_at: Timestamp,
 }
 
-/// Something happened that a run has not heard yet.
+/// A message that its run has not taken yet.
 #[derive(Clone)]
 pub(super) struct UnheardNews {
     pub(super) run: RunId,

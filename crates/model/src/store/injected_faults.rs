@@ -1,4 +1,4 @@
-//! How the memory Store answers those who ask whether it is well: it cannot be ill by itself, and its users must see that.
+//! Injected faults: the memory Store cannot fail by itself, so tests tell it to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::MemoryStore;
 use lockgate_ports::store::{JobChange, Pinned, SnapshotKind, StoreError};
 use lockgate_sql::packed;
 
-/// What [`check`](lockgate_ports::Upkeep::check) answers. Other calls are not concerned.
+/// The answer of [`check`](lockgate_ports::Upkeep::check). Other calls are not affected.
 #[derive(Clone, Debug, Default)]
 pub enum HealthAnswer {
     #[default]
@@ -24,16 +24,16 @@ pub enum HealthAnswer {
     Hangs,
 }
 
-/// What becomes of commits that dispatch something.
+/// What happens to commits with a dispatch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DispatchFault {
     #[default]
     Go,
-    /// They get no answer, and do nothing, until this changes.
+    /// They wait without effect until this changes.
     Wait,
     /// Like `Wait`, for commits that dispatch to this session.
     WaitFor(SessionId),
-    /// Those that give something to this session fail, as if the Store were away.
+    /// Commits that dispatch to this session fail, as if the Store were unreachable.
     FailFor(SessionId),
 }
 
@@ -127,7 +127,7 @@ impl MemoryStore {
         self.mood.pages.lock().ready = each;
     }
 
-    /// Rows of what is due that were read so far, by everybody.
+    /// Rows of due jobs that all processes have read so far.
     pub fn due_rows(&self) -> usize {
         self.mood.pages.lock().due
     }
@@ -179,7 +179,7 @@ impl MemoryStore {
         self.open().0.refusals
     }
 
-    /// Every row can be decoded and written again.
+    /// Ends these faults: every row can be decoded and written again.
     pub fn mend(&self) {
         let (mut data, _) = self.open();
         data.refused.clear();

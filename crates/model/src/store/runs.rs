@@ -1,4 +1,4 @@
-//! DAGs, steps of runs, and what runs are told.
+//! DAGs, steps of runs, and messages to runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ impl Data {
         row
     }
 
-    /// checked as a whole before anything of it is written.
+    /// checks a step as a whole before anything of it is written.
     pub(super) fn advance(&mut self, change: RunChange, now: Timestamp) -> Result<Vec<JobSeq>, RunRefusal> {
         self.admits(&change, now)?;
         let is_refused = |birth: &Transition| self.refused.contains(&birth.job.request.job_id);
@@ -93,7 +93,7 @@ impl Data {
         self.runs.get(run).is_some_and(|row| !row.head.state.is_over())
     }
 
-    /// A run inside of another stays until that is over.
+    /// A sub-run stays until its parent run is over.
     pub(super) fn run_may_go(&self, row: &RunRow) -> bool {
         row.head.parent.as_ref().is_none_or(|parent| !self.is_live(&parent.run))
     }

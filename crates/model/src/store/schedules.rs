@@ -77,7 +77,7 @@ impl Data {
         !spoilt
     }
 
-    /// T-1: checked as a whole before anything of it is written.
+    /// T-1: checks a turn as a whole before anything of it is written.
     fn turn(&mut self, change: ScheduleChange) -> Result<(), TurnConflict> {
         let ScheduleChange { schedule, gone, fresh, changed, audit } = change;
         let name = (schedule.tenant.clone(), Arc::clone(&schedule.name));

@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::state::SessionState;
 
-/// Between the signal to stop and the end of the lease. Handlers get one second of it.
+/// The time between the stop signal and the end of the lease. Handlers get one second of it.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// When attempts of `stop` topics must be told to stop, unless the server is heard before. None until the first welcome.
 pub(crate) type StopAt = Option<Instant>;
 
-/// How long after the server heard the worker its attempts must stop. Short leases keep three quarters of their length.
+/// How long after the server last heard the worker its attempts must stop. Short leases keep three quarters of their length.
 pub(crate) fn stop_after(lost_after: Duration) -> Duration {
     lost_after - MARGIN.min(lost_after / 4)
 }

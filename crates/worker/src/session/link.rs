@@ -1,4 +1,4 @@
-//! Keeps the one stream to the server: attach, listen, beat, and attach again when it is gone.
+//! Maintains the single stream to the server: attaches, listens, beats, and attaches again when the stream ends.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::lease::{StopAt, stop_after};
 use super::state::SessionState;
 use crate::error::WorkerError;
 
-/// When the server names no rhythm.
+/// The beat interval if the server names none.
 const BEAT_EVERY_DEFAULT: Duration = Duration::from_secs(3);
 const LOST_AFTER_DEFAULT: Duration = Duration::from_secs(10);
-/// Between two tries to attach while attempts are about to be stopped for want of a server. A restart that is over this long
-/// before that stops nothing.
+/// The pause between two tries to attach while attempts are about to be stopped because no server answers. A server restart
+/// that ends this long before the lease does stops nothing.
 const HURRY: Duration = Duration::from_secs(1);
 
 pub(crate) struct Connector {
@@ -33,9 +33,9 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Ends when the crew closes, or when the credential is not accepted: its results would not be either. Any other refusal
-    /// ends it only before the first welcome: later on it is more likely a server in the middle of a change, and running
-    /// work must not die of that.
+    /// Ends when the session closes, or when the credential is refused, because results would be refused too. Any other
+    /// refusal ends it only before the first welcome: later it more likely comes from a server in the middle of a change,
+    /// and must not end running work.
     pub(crate) async fn keep(self) -> Result<(), WorkerError> {
         let mut backoff = Backoff::new();
         let mut known = false;
@@ -62,7 +62,7 @@ impl Connector {
         Err(WorkerError::Setup("no server address".to_owned()))
     }
 
-    /// Coming back before its lease ends saves what would have to stop then.
+    /// Reattaching before the lease ends saves the attempts that would have to stop then.
     fn longest_wait(&self) -> Duration {
         let lease_lasts = self.stop_at.borrow().is_some_and(|at| Instant::now() < at);
         if lease_lasts && self.session_state.holds_leased() { HURRY } else { backoff::LONGEST }
@@ -112,7 +112,7 @@ impl Connector {
                         if let Some(ack) = message.beat_ack
                             && let Some(heard_at) = unanswered.answer(ack.number)
                         {
-                            // Others count from when they last heard of the server.
+                            // Other servers count the lease from when they last heard of this server.
                             let spent = Duration::from_millis(ack.lease_age_ms.into());
                             self.stop_at.send_replace(Some(heard_at + stop_after.saturating_sub(spent)));
                         }
@@ -121,7 +121,8 @@ impl Connector {
                     None => return Over::Lost("the server ended the stream".to_owned()),
                     Some(Err(status)) => return status.into(),
                 },
-                // Last: after a pause of this whole process the answer may be here already, only not read yet.
+                // The last branch: after a pause of this process the answer may have arrived already and only not been read
+                // yet.
                 () = unanswered.overdue() => return Over::Lost(format!("a beat was not answered within {ANSWER_WITHIN:?}")),
             }
         }
@@ -132,7 +133,7 @@ impl Connector {
     }
 }
 
-/// Beats that wait for their answer, oldest first.
+/// Unanswered beats, oldest first.
 #[derive(Default)]
 struct UnansweredBeats {
     last: u64,
@@ -146,7 +147,7 @@ impl UnansweredBeats {
         self.last
     }
 
-    /// Returns when the answered beat was sent: at that time at the earliest the server heard us.
+    /// Returns when the answered beat was sent: the server cannot have heard it earlier.
     fn answer(&mut self, number: u64) -> Option<Instant> {
         let mut heard_at = None;
         while let Some((_, at)) = self.asked.pop_front_if(|(asked, _)| *asked <= number) {
@@ -197,7 +198,7 @@ mod tests {
         let dial = Arc::new(Grpc { bearer: Bearer::default() });
         let link = Connector { session_state, addresses: Vec::new(), dial, stop_at };
         let beat_every = Duration::from_secs(60);
-        // The process sleeps while the answer comes: it wakes up to find both the answer and that time is over.
+        // The process is suspended while the answer arrives: it wakes up with both the answer and an expired timeout.
         let awake_at = Instant::now() + beat_every + ANSWER_WITHIN;
         let beat_ack = Some(BeatAck { number: 1, lease_age_ms: 0 });
         let mut answers = [ServerMessage { beat_ack, ..ServerMessage::default() }].into_iter();

@@ -1,4 +1,4 @@
-//! How busy the machine is: measured after each beat, told by the next.
+//! The load of the machine: measured after each beat, and sent with the next.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,11 +12,11 @@ use super::adapt::AdaptiveSlots;
 use super::proc_text::{CpuTimes, memory_load};
 use super::state::SessionState;
 
-/// Tells how busy the GPU is, in percent.
+/// Returns the GPU's load in percent.
 pub(crate) type GpuLoad = Box<dyn FnMut() -> Option<u32> + Send>;
 
 pub(crate) struct Gauge {
-    /// Where Linux tells about itself. Elsewhere there is no such folder, and nothing is measured.
+    /// `/proc` of Linux. Other systems do not have it, and nothing is measured there.
     proc: PathBuf,
     gpu: Option<GpuLoad>,
     cpu_before: Option<CpuTimes>,
@@ -27,7 +27,7 @@ impl Gauge {
         Self { proc: PathBuf::from("/proc"), gpu, cpu_before: None }
     }
 
-    /// Blocks. The processors' load is that since the reading before, so the first one has none.
+    /// Blocks. The CPU load is the average since the previous reading, so the first reading has none.
     fn read(&mut self) -> Load {
         Load { cpu: self.cpu(), gpu: self.gpu(), memory: self.text("meminfo").and_then(|text| memory_load(&text)) }
     }
@@ -55,15 +55,15 @@ impl Gauge {
     }
 }
 
-/// Measures for ever, off the tasks that work and beat: on a large machine, or with a slow GPU library, a reading takes
-/// its time, and no beat may wait for it.
+/// Measures for ever, in a task of its own: on a large machine, or with a slow GPU library, a reading takes long, and no
+/// beat may wait for it.
 pub(crate) async fn watch(session_state: Arc<SessionState>, mut gauge: Gauge, adaptive: Option<AdaptiveSlots>) {
     loop {
         let reading = spawn_blocking(move || {
             let load = gauge.read();
             (gauge, load)
         });
-        // Refused only by a runtime that ends.
+        // Fails only if the runtime is shutting down.
         let Ok((again, load)) = reading.await else { return };
         gauge = again;
         session_state.measured(load);

@@ -1,4 +1,4 @@
-//! One life of a worker process: what it holds, what it says, and how it stays attached.
+//! A session: the attempts that it holds, its messages, and its attachment to a server.
 
 mod adapt;
 mod attempt;
@@ -44,7 +44,7 @@ use crate::error::WorkerError;
 use crate::registry::Registry;
 use crate::trace::SpanSink;
 
-/// Everything a session needs, checked.
+/// The checked settings of a session.
 pub(crate) struct Setup {
     pub profile: Hello,
     pub registry: Registry,
@@ -57,7 +57,7 @@ pub(crate) struct Setup {
     pub adaptive: Option<AdaptiveSlots>,
 }
 
-/// Works until `shutdown` is ready or the server tells the worker to leave, then drains.
+/// Runs jobs until `shutdown` is ready or the server drains the worker, then drains.
 pub(crate) async fn run(setup: Setup, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
     let Setup { profile, registry, addresses, dial, journal, drain_timeout, gpu_load, spans, adaptive } = setup;
     let (journal, writer, restored) = match journal {
@@ -100,7 +100,7 @@ async fn attend(
         ended = links.join_next() => return shutdown::ending(ended),
         () = &mut shutdown => {}
         () = session_state.told_to_leave() => {
-            // There is no hurry: what runs may finish, however long it takes, unless the process is told to stop too.
+            // An operator's drain has no time limit: running attempts may finish, unless the process is told to stop too.
             session_state.begin_drain();
             tokio::select! {
                 biased;
@@ -119,7 +119,8 @@ async fn close(writer: JournalWriter) {
     }
 }
 
-/// Dropping a worker must leave neither handlers without a reporter nor a stream without a reader.
+/// Stops everything when the worker is dropped: no handler may run without a reporter, and no stream stay open without a
+/// reader.
 struct LastOut(Arc<SessionState>);
 
 impl Drop for LastOut {

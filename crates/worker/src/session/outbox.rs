@@ -1,7 +1,7 @@
-//! What waits to be sent, and how it becomes one message.
+//! Collects what must be sent into one message.
 //!
-//! Starts and results are kept as tokens and looked up in the [`HeldAttempts`] when they are sent: an attempt stopped or
-//! acknowledged meanwhile drops out by itself, and a start whose result is already there is never sent.
+//! Starts and results are kept as tokens and looked up in the [`HeldAttempts`] when they are sent: an attempt that was
+//! stopped or acknowledged meanwhile is left out, and a start is not sent if its result is there already.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use super::held::HeldAttempts;
 
-/// Results in one message stop here, so that a message stays far below the server's 32 MiB.
+/// The most bytes of results in one message, so that a message stays far below the server's 32 MiB.
 const RESULT_BYTES_PER_MESSAGE: usize = 4 << 20;
 const LOG_BYTES_PER_MESSAGE: usize = 1 << 20;
-/// Log bytes kept while the connection is away or slow. Beyond them new lines are counted instead.
+/// Log bytes kept while the connection is down or slow. Beyond that, new lines are dropped and counted.
 const LOG_BYTES_WAITING: usize = 4 << 20;
 /// Longest log line kept; the rest is cut.
 pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 << 10;
@@ -28,7 +28,7 @@ pub(crate) struct Outbox {
     logs_dropped: u64,
     beat: Option<Beat>,
     draining: bool,
-    /// Stopped attempts that are gone.
+    /// Stopped attempts whose handlers have ended.
     let_go: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Outbox {
         self.logs.push_back(log);
     }
 
-    /// What the worker holds is filled in when the beat is sent.
+    /// The inventory is filled in when the beat is sent.
     pub(crate) fn push_beat(&mut self, beat: Beat) {
         self.beat = Some(beat);
     }
@@ -76,18 +76,18 @@ impl Outbox {
         self.draining = true;
     }
 
-    /// Starts anew on a fresh stream: what the last one may have swallowed is said again. Logs and progress are not, they
-    /// are worth less than the doubt.
+    /// Prepares a new stream: messages that the last one may have lost are sent again. Logs and progress are not, because a
+    /// doubled line would be worse than a lost one.
     pub(crate) fn rewind(&mut self, held: &HeldAttempts, draining: bool) {
         self.beat = None;
         self.draining = draining;
-        // The inventory of the greeting has told it.
+        // The inventory of the hello has told it.
         self.let_go.clear();
         self.starts = held.all_going().filter(|a| a.started_at_ms().is_some()).map(|a| a.token().to_owned()).collect();
         self.results = held.all_reports().map(|report| report.token.clone()).collect();
     }
 
-    /// Everything that waits, as one message; none when nothing does.
+    /// Everything that waits, as one message; None if nothing waits.
     pub(crate) fn next_message(&mut self, held: &mut HeldAttempts) -> Option<WorkerMessage> {
         let (draining, let_go) = (std::mem::take(&mut self.draining), std::mem::take(&mut self.let_go));
         let mut message = WorkerMessage { draining, let_go, ..WorkerMessage::default() };
@@ -137,7 +137,7 @@ impl Outbox {
     }
 }
 
-/// What a waiting line costs: its text and about as much again as its ids take.
+/// The memory of a waiting line: its text and its ids.
 fn weight(log: &LogReport) -> usize {
     log.line.len() + log.token.len() + log.job_id.len()
 }

@@ -1,6 +1,6 @@
-//! What Linux says in `/proc` about how busy the machine is, as numbers.
+//! Parses the load figures of Linux's `/proc`.
 
-/// Time all processors have spent since boot, in ticks.
+/// The time that all processors have spent since boot, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
     busy: u128,
@@ -8,8 +8,8 @@ pub(crate) struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Reads `/proc/stat`, whose first line sums up all processors: user, nice, system, idle, iowait, irq, softirq, steal.
-    /// What follows on the line is time of guests, which user and nice contain already.
+    /// Reads `/proc/stat`, whose first line has the sums over all processors: user, nice, system, idle, iowait, irq,
+    /// softirq, steal. The further fields are time of guests, which user and nice include.
     pub(crate) fn parse(stat: &str) -> Option<Self> {
         let mut words = stat.lines().next()?.split_ascii_whitespace();
         if words.next()? != "cpu" {
@@ -17,11 +17,11 @@ impl CpuTimes {
         }
         let ticks = words.take(8).map(|word| word.parse::<u64>().ok().map(u128::from)).collect::<Option<Vec<_>>>()?;
         let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks[..] else { return None };
-        // A processor that waits for a disk could do something else meanwhile.
+        // A processor that waits for a disk could run other work, so iowait counts as idle.
         Some(Self { busy: user + nice + system + irq + softirq + steal, idle: idle + iowait })
     }
 
-    /// None when no time has passed. The kernel's counts may step back a little; that is no load.
+    /// None if no time has passed. The kernel's counts may go back a little, which counts as no load.
     pub(crate) fn load_since(self, earlier: Self) -> Option<u32> {
         let busy = self.busy.saturating_sub(earlier.busy);
         let idle = self.idle.saturating_sub(earlier.idle);

@@ -1,4 +1,4 @@
-//! Leaving without losing or doubling anything.
+//! Draining: the worker leaves without losing or doubling work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::error::WorkerError;
 
 /// How long an aborted handler may take to reach its next await point.
 const ABORT_WITHIN: Duration = Duration::from_secs(1);
-/// How long the last results may wait for their acknowledgement, and the worker for the server's leave.
+/// How long the last results may wait for their acknowledgement, and the worker for the server's permission to leave.
 const DISMISSED_WITHIN: Duration = Duration::from_secs(5);
 /// How long the server may take to end its half of the stream.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ async fn give_back(session_state: &SessionState) {
     }
 }
 
-/// What the end of the link means for the worker.
+/// The worker's result, by how the link ended.
 pub(crate) fn ending(ended: Option<Result<Result<(), WorkerError>, JoinError>>) -> Result<(), WorkerError> {
     match ended {
         Some(Ok(result)) => result,

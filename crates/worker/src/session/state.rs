@@ -1,4 +1,4 @@
-//! The state of one worker session, shared by the tasks that run attempts and the one that speaks with the server.
+//! The state of a session, shared by the tasks that run attempts and the task of the stream.
 
 mod stream;
 
@@ -33,19 +33,19 @@ pub(crate) struct EndedAttempt {
 }
 
 pub(crate) struct SessionState {
-    /// What every Hello says; the inventory is filled in when it is sent.
+    /// The hello of every stream; the inventory is filled in when it is sent.
     profile: Hello,
     pub registry: Registry,
     journal: Option<Journal>,
     spans: Option<SpanSink>,
     state: Mutex<LockedState>,
-    /// Wakes the connection when something waits to be sent.
+    /// Wakes the stream when something waits to be sent.
     outgoing: AtomicWaker,
-    /// Told of every end and acknowledgement, for those who wait for the last one.
+    /// Notified of every end and acknowledgement, for tasks that wait for the last one.
     settled: Notify,
-    /// Told when the server wants this worker to leave.
+    /// Notified when the server drains this worker.
     leave: Notify,
-    /// Told of every beat.
+    /// Notified of every beat.
     beaten: Notify,
 }
 
@@ -57,11 +57,11 @@ struct LockedState {
     line: VecDeque<Arc<RunningAttempt>>,
     /// How many attempts may run at once now.
     slots: usize,
-    /// All of them were in use at some time since the last sample.
+    /// Whether all slots were in use at some time since the last sample.
     full: bool,
     /// Kept if the slots adapt to them.
     times: Option<HandlerTimes>,
-    /// Slots in use. A stopped attempt uses its slot until its handler is gone.
+    /// Slots in use. A stopped attempt uses its slot until its handler has ended.
     busy: usize,
     draining: bool,
     /// The server sends no more assignments on this stream.
@@ -69,7 +69,7 @@ struct LockedState {
     closing: bool,
     /// The latest reading, for the next beat.
     load: Load,
-    /// The connection of the latest stream, for calls beside it.
+    /// The connection of the latest stream, for other calls.
     channel: Option<BearerChannel>,
     stream: u64,
     phase: StreamPhase,
@@ -94,13 +94,13 @@ impl SessionState {
         }
     }
 
-    /// Its handlers are timed, for slots that follow how long they take.
+    /// Measures the duration of handlers, for adaptive slots.
     pub(crate) fn timed(self, is_timed: bool) -> Self {
         self.state.lock().times = is_timed.then(HandlerTimes::default);
         self
     }
 
-    /// How many slots there are, and what was seen since this was asked last.
+    /// The number of slots, and the load since the last call.
     pub(crate) fn seen(&self, cpu: Option<u32>) -> (u32, LoadSample) {
         let mut state = self.state.lock();
         let full = std::mem::take(&mut state.full) || state.busy >= state.slots;
@@ -108,15 +108,15 @@ impl SessionState {
         (u32::try_from(state.slots).unwrap_or(u32::MAX), seen)
     }
 
-    /// From now on so many run at once: those that run already go on, what is beyond waits. Returns what may start now. The
-    /// next beat tells the server.
+    /// Changes the number of slots. Running attempts continue; returns the attempts that may start now. The next beat tells
+    /// the server.
     pub(crate) fn resize(&self, slots: u32) -> Vec<Arc<RunningAttempt>> {
         let mut state = self.state.lock();
         state.slots = slots as usize;
         state.next_in_line()
     }
 
-    /// Writes a span of everything that runs here.
+    /// Writes a span for every attempt that runs here.
     pub(crate) fn watched_by(self, spans: Option<SpanSink>) -> Self {
         Self { spans, ..self }
     }
@@ -126,7 +126,7 @@ impl SessionState {
         self.spans.is_some()
     }
 
-    /// What never began has none.
+    /// An attempt that never started has no span.
     fn write_span(&self, attempt: &RunningAttempt, outcome: &Outcome) {
         let Some((sink, began)) = self.spans.as_ref().and_then(|sink| Some((sink, attempt.take_start_ns()?))) else {
             return;
@@ -137,7 +137,7 @@ impl SessionState {
         }
     }
 
-    /// Takes in a message; returns the attempts to start now.
+    /// Handles a message; returns the attempts to start now.
     pub(crate) fn receive(&self, message: ServerMessage) -> Vec<Arc<RunningAttempt>> {
         let mut done_with = Vec::new();
         let ready = {
@@ -180,7 +180,8 @@ impl SessionState {
         ready
     }
 
-    /// Gives back what waits in the line. What has left it has a slot, and is past calling back even if it has not begun.
+    /// Returns waiting attempts that the server revokes. An attempt that has left the line has a slot and is not returned,
+    /// even if it has not started.
     fn revoke(&self, state: &mut LockedState, revokes: &[Revoke]) {
         for revoke in revokes {
             let place = state.line.iter().position(|waiting| waiting.token() == revoke.token);
@@ -191,7 +192,7 @@ impl SessionState {
         }
     }
 
-    /// Records what began and what ended; returns the attempts that now find a free slot.
+    /// Records starts and ends; returns the attempts that have a free slot now.
     pub(crate) fn record(&self, begun: Vec<Arc<RunningAttempt>>, ended: Vec<EndedAttempt>) -> Vec<Arc<RunningAttempt>> {
         let ready = {
             let mut state = self.state.lock();
@@ -236,7 +237,7 @@ impl SessionState {
     }
 
     pub(crate) fn progress(&self, attempt: &RunningAttempt, percent: u32, mut message: String) {
-        // The server cuts it here as well; sending more could only make a message too large.
+        // The server cuts it at this length too; a longer text could only make a message too large.
         message.truncate(message.floor_char_boundary(ERROR_BYTES_MAX));
         let Assignment { job_id, token, .. } = &attempt.assignment;
         let report = ProgressReport { job_id: job_id.clone(), token: token.clone(), percent: percent.min(100), message };
@@ -251,14 +252,14 @@ impl SessionState {
         self.outgoing.wake();
     }
 
-    /// Whether there is something that [`stop_leased`](Self::stop_leased) would stop.
+    /// Whether [`stop_leased`](Self::stop_leased) would stop anything.
     pub(crate) fn holds_leased(&self) -> bool {
         let state = self.state.lock();
         state.held.all_going().any(|attempt| self.registry.stops_on_lease_loss(&attempt.assignment.topic))
     }
 
-    /// Cancels the attempts of topics that must not outlive the lease, and gives back those that have not begun.
-    /// Returns how many there were.
+    /// Cancels the attempts of topics that must not outlive the lease, and returns those that have not started. Returns how
+    /// many there were.
     pub(crate) fn stop_leased(&self) -> usize {
         let mut state = self.state.lock();
         let leased = |attempt: &Arc<RunningAttempt>| self.registry.stops_on_lease_loss(&attempt.assignment.topic);
@@ -270,7 +271,7 @@ impl SessionState {
         unbegun + running.inspect(|attempt| attempt.cancel()).count()
     }
 
-    /// Takes no more work and gives back what has not begun.
+    /// Takes no more work and returns attempts that have not started.
     pub(crate) fn begin_drain(&self) {
         {
             let mut state = self.state.lock();
@@ -305,7 +306,7 @@ impl SessionState {
         written_off
     }
 
-    /// Nothing is left to say: the stream ends as soon as everything that waits is sent.
+    /// Ends the stream as soon as everything that waits is sent.
     pub(crate) fn close(&self) {
         self.state.lock().closing = true;
         self.outgoing.wake();
@@ -319,7 +320,7 @@ impl SessionState {
         self.state.lock().held.len()
     }
 
-    /// The server wants this worker to leave.
+    /// Waits until the server drains this worker.
     pub(crate) async fn told_to_leave(&self) {
         self.leave.notified().await;
     }
@@ -328,7 +329,7 @@ impl SessionState {
         self.until(|state| state.busy == 0).await;
     }
 
-    /// The server has every result and nothing more on its way to us. Without a stream there is nothing to wait for.
+    /// Waits until the server has every result and sends no more assignments. Without a stream there is nothing to wait for.
     pub(crate) async fn dismissed(&self) {
         self.until(|state| state.held.is_empty() && (state.dismissed || state.phase == StreamPhase::Away)).await;
     }
@@ -345,7 +346,7 @@ impl SessionState {
 }
 
 impl LockedState {
-    /// Attempts that find a free slot.
+    /// Waiting attempts that have a free slot.
     fn next_in_line(&mut self) -> Vec<Arc<RunningAttempt>> {
         let free = self.slots.saturating_sub(self.busy).min(self.line.len());
         self.busy += free;
@@ -370,13 +371,13 @@ impl LockedState {
                     tracing::debug!(job_id = %stop.job_id, reason = %stop.reason, "attempt stopped by the server");
                     attempt.cancel();
                     let place = self.line.iter().position(|waiting| Arc::ptr_eq(waiting, &attempt));
-                    // Its handler runs, and says when it is gone.
+                    // Its handler is running, and reports its end.
                     let Some(place) = place else { continue };
                     self.line.remove(place);
                     self.held.let_go(&stop.token);
                 }
                 StoppedAttempt::Finished => done_with.push(stop.token.clone()),
-                // Its result tells the server that it is gone.
+                // Its result tells the server that it has ended.
                 StoppedAttempt::Done => continue,
                 StoppedAttempt::Unknown => {}
             }
@@ -385,7 +386,7 @@ impl LockedState {
     }
 }
 
-/// A handler that gave up because it was told to has not failed.
+/// A handler that ended because it was told to stop has not failed.
 fn excused(attempt: &RunningAttempt, outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::FailedRetryable(_) | Outcome::FailedFatal(_) | Outcome::Cancelled(_) if attempt.is_cancelled() => {

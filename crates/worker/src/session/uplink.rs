@@ -9,19 +9,19 @@ use lockgate_proto::v1::WorkerMessage;
 
 use super::state::SessionState;
 
-/// Where the current stream stands.
+/// The phase of the current stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StreamPhase {
     #[default]
     Away,
     /// Hello is the next message.
     Greeting,
-    /// Hello is sent; nothing else before the server's welcome.
+    /// Hello is sent; nothing else may be sent before the server's welcome.
     Greeted,
     Open,
 }
 
-/// Yields the messages of one stream. Ends when its stream is over, so that no two streams can speak for one session.
+/// Yields the messages of one stream. Ends with its stream, so that two streams never send for one session.
 pub(crate) struct Uplink {
     session_state: Arc<SessionState>,
     stream: u64,

@@ -1,4 +1,4 @@
-//! Draws decisions: what happens to a job, and what policy says about it.
+//! Draws decisions: an input for a job, and the verdict on it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// What deciders believe.
+/// The configuration that the deciding process knows.
 pub(super) struct Scene {
     pub(super) epochs: BTreeMap<SessionId, u64>,
     /// The policy in force.

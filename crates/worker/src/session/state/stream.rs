@@ -1,4 +1,4 @@
-//! The speaking half of a crew: one stream at a time, numbered, so that an older one falls silent.
+//! The sending half of a session: one stream at a time, numbered, so that an older stream sends nothing more.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl SessionState {
         self.state.lock().channel = Some(channel);
     }
 
-    /// A new stream takes over; returns its number.
+    /// Begins a new stream and returns its number.
     pub(crate) fn open_stream(&self) -> u64 {
         let mut state = self.state.lock();
         state.stream += 1;
@@ -31,7 +31,7 @@ impl SessionState {
         state.stream
     }
 
-    /// The server knows us: everything unacknowledged is sent again.
+    /// The server welcomed the session: everything unacknowledged is sent again.
     pub(crate) fn welcomed(&self) {
         {
             let mut state = self.state.lock();
@@ -48,8 +48,8 @@ impl SessionState {
         self.outgoing.wake();
     }
 
-    /// Sends a beat, and again the results that got no answer: the server may have failed to store them. Beats of
-    /// different workers are not in step, so neither are these.
+    /// Sends a beat, and repeats unanswered results, because the server may have failed to store them. Beats of different
+    /// workers are not in step, so neither are the repeats.
     pub(crate) fn beat(&self, number: u64) {
         {
             let LockedState { held, outbox, busy, slots, load, .. } = &mut *self.state.lock();
@@ -70,12 +70,12 @@ impl SessionState {
         self.beaten.notify_one();
     }
 
-    /// Ends after a beat that came since this ended last.
+    /// Completes after the next beat.
     pub(crate) async fn beaten(&self) {
         self.beaten.notified().await;
     }
 
-    /// What the beats say of the machine from now on.
+    /// Sets the load that the beats report from now on.
     pub(crate) fn measured(&self, load: Load) {
         self.state.lock().load = load;
     }
@@ -85,7 +85,7 @@ impl SessionState {
         if state.stream != stream {
             return Poll::Ready(None);
         }
-        // After the check: an old stream must not take the new one's place here.
+        // After the check, because an old stream must not replace the waker of the new one.
         self.outgoing.register(cx.waker());
         let LockedState { held, outbox, phase, closing, slots, .. } = &mut *state;
         match phase {
