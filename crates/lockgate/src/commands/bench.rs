@@ -1,4 +1,4 @@
-//! `lockgate bench`: what this build does on this machine, through the public API, next to the machine's own limits.
+//! `lockgate bench`: measures this build on this machine, through the public API, beside the machine's own limits.
 
 mod backlog;
 mod crowded;

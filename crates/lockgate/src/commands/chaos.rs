@@ -1,4 +1,4 @@
-//! `lockgate chaos`: an installation of its own, broken on purpose under load, and what that did to the promises.
+//! `lockgate chaos`: injects faults into an installation of its own under load, and checks Lockgate's guarantees.
 
 mod drill;
 mod fault;
@@ -58,7 +58,7 @@ impl ChaosArgs {
         let mut terminate = signal(SignalKind::terminate())?;
         let rows = tokio::select! {
             rows = strike_all(servers.as_ref(), &faults, self.quick, out) => rows?,
-            // Processes are killed when they are dropped: one that is stopped would hear nothing else.
+            // Dropping the processes kills them, since a process stopped by SIGSTOP does not react to SIGTERM.
             _ = interrupt.recv() => return Err(CliError::Usage("interrupted; the installation is gone".to_owned())),
             _ = terminate.recv() => return Err(CliError::Usage("ended; the installation is gone".to_owned())),
         };
@@ -105,7 +105,7 @@ async fn strike_all(
             Some(why) => RecoveryRow::skipped(*fault, why),
             None => match drill(&mut stage, *fault, quick).await {
                 Ok(row) => row,
-                // What it left behind must not spoil the rows after it.
+                // The remains of a failed drill must not affect the next ones.
                 Err(error) => {
                     stage = Installation::start(servers, quick).await?;
                     RecoveryRow::broken(*fault, error.to_string())

@@ -1,4 +1,5 @@
-//! `lockgate doctor`: what is not as it should be, here and in the servers below, and what it means for the promises.
+//! `lockgate doctor`: examines this installation and its servers, and explains what is wrong and what it means for
+//! Lockgate's guarantees.
 
 mod installation;
 
@@ -45,7 +46,7 @@ impl Doctor {
     }
 }
 
-/// Servers can be looked over before anything runs on them; without them there is nothing else to look at.
+/// If Lockgate does not run, its servers can still be examined; without servers to examine that is an error.
 async fn lockgate(
     connection: &Connection,
     out: Output,
@@ -62,7 +63,7 @@ async fn lockgate(
     Ok(checks.into_iter().map(|check| ("Lockgate", check)).collect())
 }
 
-/// A server that cannot be looked over does not hide what is wrong with the others.
+/// A server that cannot be examined is one finding among the others.
 async fn examine(servers: &ServerAddresses) -> Vec<(&'static str, Check)> {
     let found = [
         ("PostgreSQL", postgres(servers).await.map_err(|error| error.to_string())),
@@ -98,7 +99,7 @@ async fn nats(servers: &ServerAddresses) -> Result<Vec<Check>, lockgate_nats::Co
     Ok(with_wire(options.tls.as_ref(), servers, lockgate_nats::examine(&options).await?))
 }
 
-/// How a server was reached, before what was found there. A connection that is to be safe is made so or not at all.
+/// Adds how a server was reached to its findings. A connection with TLS never falls back to clear text.
 fn with_wire(tls: Option<&Tls>, servers: &ServerAddresses, found: Vec<Check>) -> Vec<Check> {
     const WHAT: &str = "connection";
     let wire = match tls {

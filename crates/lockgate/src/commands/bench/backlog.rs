@@ -1,4 +1,5 @@
-//! What a long queue and a long history cost: rows and CPU per claim, memory, and the time to the first claim after a crash.
+//! The cost of a long queue and a long history: rows and CPU per claim, memory, and the time to the first claim after a
+//! crash.
 
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ async fn claims(jobs: usize, report: &mut BenchReport) -> Result<(), CliError> {
 
 /// The CPU time of setting the gauges, and of serving them to a client that scrapes ten times a second.
 async fn watching(server: &BenchServer) -> Result<f64, CliError> {
-    // What the submits left to be done is not what is measured.
+    // Work that the submits left behind must not be measured.
     tokio::time::sleep(WATCHED / 2).await;
     let (before, began) = (server.usage(), tokio::time::Instant::now());
     let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -64,7 +65,7 @@ async fn watching(server: &BenchServer) -> Result<f64, CliError> {
     Ok(server.usage().since(before).cpu_seconds * 1e3 / began.elapsed().as_secs_f64())
 }
 
-/// What a claim costs with so many jobs in history: as much as without any.
+/// The cost of a claim with `ended` jobs in history, which should be that without any.
 async fn after_history(ended: usize, report: &mut BenchReport) -> Result<(), CliError> {
     let server = BenchServer::start().await?;
     let client = server.client().await?;
@@ -81,7 +82,7 @@ async fn after_history(ended: usize, report: &mut BenchReport) -> Result<(), Cli
     check_counts(&client, ended + BEHIND_HISTORY).await
 }
 
-/// What each of some claims took of the server, from the lane to the end of the job.
+/// The server's resources per claim, from the lane to the end of the job.
 struct Cost {
     rows: f64,
     cpu_us: f64,
@@ -89,7 +90,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Starts a worker and measures until it has ended so many jobs that wait.
+    /// Starts a worker and measures until it has ended `CLAIMS` waiting jobs.
     async fn of_claims(server: &BenchServer, client: &TrafficClient) -> Result<(WorkerProcess, Self), CliError> {
         let rows = "lockgate_ready_rows_read_total";
         let ended = client.queues().await?.ended;
@@ -124,7 +125,7 @@ async fn restart(jobs: usize, report: &mut BenchReport) -> Result<(), CliError> 
     let client = before.again(&server.api).await?;
     let first = client.until(|queues| queues.held > 0 || queues.ended > 0).await?;
     report.add(format!("embedded.restart_to_first_claim_at_{jobs}_queued"), first.duration_since(began).as_secs_f64(), "s");
-    // No worker was there before the crash, so even here one attempt is enough for each job.
+    // There was no worker before the crash, so each job needs only one attempt.
     client.until(|queues| queues.live == 0).await?;
     client.check_exact(&ids).await
 }

@@ -1,4 +1,4 @@
-//! What submits take beside a thousand connections that say nothing and two hundred that say it slowly.
+//! The duration of submits beside a thousand silent connections and two hundred slow ones.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ const IDLE: usize = 1_000;
 const SLOW: usize = 200;
 /// Submits a second.
 const RATE: u64 = 200;
-/// Between two bytes of a slow body.
+/// The pause between two bytes of a slow body.
 const DRIP: Duration = Duration::from_millis(100);
 
 pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) -> Result<(), CliError> {
-    // A connection that says nothing is cut off after ten seconds, so each round is shorter and has a crowd of its own.
+    // The server closes a silent connection after ten seconds, so each round is shorter and opens its own connections.
     let (rounds, seconds) = if quick { (1, 1) } else { (4, 4) };
     report
         .note(&format!("crowded: {RATE} submits/s beside {IDLE} idle and {SLOW} slow connections, {rounds} × {seconds} s"));
@@ -97,7 +97,7 @@ impl IdleCrowd {
         Ok(Self { idle, slow })
     }
 
-    /// Figures beside a crowd that has gone would say nothing.
+    /// Without the connections the figures would prove nothing.
     fn must_be_there(&self) -> Result<(), CliError> {
         let quiet = |stream: &TcpStream| {
             stream.try_read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)

@@ -1,4 +1,4 @@
-//! The decisions alone, without a server: a verdict, a scan, the choice of a worker.
+//! Decisions alone, without a server: a verdict, a scan, the placement on a worker.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -108,7 +108,7 @@ fn scan() -> Result<f64, CliError> {
     Ok(bytes / median((0..SCANS).map(|_| round()).collect()))
 }
 
-/// Microseconds from the question to the worker that holds one job more, sorted. Every second one gives a job back.
+/// Microseconds from the call to the updated worker, sorted. Every second placement returns a job.
 fn placings() -> Vec<f64> {
     let mut roster = Roster::new(Arc::new(Routing::default()));
     for n in 0..WORKERS {

@@ -1,4 +1,4 @@
-//! What a policy costs a job: the same run without one, with a few rules and with 1,000, in turns.
+//! The cost of a policy per job: equal runs without a policy, with a few rules and with 1,000, in turns.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) async fn measure(scale: Scale, report: &mut BenchReport) -> Result<()
     let folder = tempfile::TempDir::with_prefix("lockgate-bench-")?;
     let files = RULES.map(|rules| folder.path().join(format!("{rules}.yaml")));
     for (file, rules) in files.iter().zip(RULES) {
-        // The number that every job carries, made too small for any rule.
+        // Changes the number that every job carries, so that no rule matches it.
         std::fs::write(file, decisions::policy(rules, "payload.i - 100000000", "job.topic"))?;
     }
     let (mut without, mut with) = (Vec::new(), RULES.map(|_| Vec::new()));

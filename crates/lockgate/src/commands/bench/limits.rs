@@ -1,4 +1,4 @@
-//! What the machine itself can do, measured in the same run: the figures mean little without it.
+//! The machine's own limits, measured in the same run, without which the other figures mean little.
 
 use std::fs::File;
 use std::io::Write;
@@ -36,8 +36,8 @@ pub(super) async fn measure(folder: &Path, report: &mut BenchReport) -> Result<(
     Ok(())
 }
 
-/// A machine that has dozed off since the last write or call is slower than one that is kept busy, and at a light load it
-/// always has. Two such syncs, one such call and one message more are what lies between a submit and its start.
+/// An idle machine lowers its clock and answers a write or a call more slowly than a busy one, and at a light load it is
+/// always idle. Between a submit and the start of its job are two such syncs, one such call and one more message.
 fn add_paced(what: &str, mut seconds: Vec<f64>, report: &mut BenchReport) {
     seconds.sort_by(f64::total_cmp);
     for (name, share) in [("p50", 0.5), ("p99", 0.99)] {

@@ -39,7 +39,7 @@ async fn once(server: &BenchServer, client: &TrafficClient) -> Result<f64, CliEr
     let started = Arc::new(Mutex::new(Some(started)));
     let worker = Worker::connect(server.api.as_str()).slots(1).handle(TOPIC, move |_, _| {
         let now = Instant::now();
-        // The first line of the only run; a second one would be a defect elsewhere.
+        // The start of the only run; a second run would be a defect that other checks find.
         if let Some(started) = started.lock().take() {
             let _ = started.send(now);
         }

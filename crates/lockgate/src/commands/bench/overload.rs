@@ -1,7 +1,6 @@
-//! Ten times as much as can be done: what those who are let in wait, and what becomes of the others.
+//! Ten times more load than capacity: how long admitted jobs wait, and what happens to the refused ones.
 //!
-//! What can be done is set by the worker, which sleeps, so that the figures say something about admission and not about the
-//! machine.
+//! The capacity is set by the worker, which sleeps, so that the figures measure admission and not the machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +28,7 @@ const CALLS: u64 = 50;
 const QUOTAS: &str = "ceilings: {wait: 1s}\n";
 /// One job in so many is critical.
 const CRITICAL_EVERY: u64 = 100;
-/// Refused jobs whose senders do as they are told.
+/// The most refused jobs that are sent again after their `Retry-After`.
 const OBEDIENT_MAX: usize = 200;
 
 pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) -> Result<(), CliError> {
@@ -103,7 +102,7 @@ impl Sleeper {
         Self { waits, stop, working }
     }
 
-    /// How long jobs waited since this was asked last, in milliseconds, when all of them are done.
+    /// How long jobs waited since the last call, in milliseconds, once all of them are done.
     async fn waits(&self, client: &TrafficClient) -> Result<Vec<f64>, CliError> {
         client.until(|queues| queues.live == 0).await?;
         let mut waits = std::mem::take(&mut *self.waits.lock());
@@ -123,7 +122,7 @@ struct OverloadOutcome {
     accepted: u64,
     refused: u64,
     critical: (u64, u64),
-    /// When some of the refused were told to come back.
+    /// The retry times of some of the refused jobs.
     back_at: Vec<Instant>,
 }
 
@@ -150,7 +149,7 @@ const fn is_critical(n: u64) -> bool {
     n.is_multiple_of(CRITICAL_EVERY)
 }
 
-/// Offers jobs on a timetable, whatever becomes of them.
+/// Submits jobs on a timetable, regardless of the answers.
 struct Storm {
     client: TrafficClient,
     began: Instant,
@@ -178,7 +177,7 @@ impl Storm {
         Ok(outcome)
     }
 
-    /// Sends some of the refused jobs again when they were told to, the storm being over. The share that was let in.
+    /// Sends some of the refused jobs again at their retry times, after the overload. Returns the share that was admitted.
     async fn come_back(&self, outcome: &OverloadOutcome) -> Result<f64, CliError> {
         let now = Instant::now();
         let mut back_at: Vec<Instant> = outcome.back_at.iter().copied().filter(|at| *at > now).collect();

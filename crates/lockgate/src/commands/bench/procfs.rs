@@ -1,8 +1,8 @@
-//! What the kernel says a process has used.
+//! The resources that a process has used, as the kernel reports them.
 
 use std::fs;
 
-/// Used so far, by one process.
+/// The resources used so far by one process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessUsage {
     pub(super) cpu_seconds: f64,
@@ -14,7 +14,7 @@ pub(super) struct ProcessUsage {
 const TICKS: f64 = 100.0;
 
 impl ProcessUsage {
-    /// Zero where the kernel does not tell.
+    /// Zero if the kernel does not report it.
     pub(super) fn of(pid: u32) -> Self {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
         let stat = read("stat");

@@ -1,4 +1,4 @@
-//! Many schedules due in the same second, and what others notice of it.
+//! Many schedules due in one second, and the effect on other calls.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::error::CliError;
 
 /// Schedules of one file.
 const TOGETHER: usize = 5_000;
-/// Beside it, a submit so often.
+/// The interval of submits beside it.
 const PROBE_EVERY: Duration = Duration::from_millis(10);
-/// Whatever is not started by then is stuck.
+/// A target that is not started by then is stuck.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(super) async fn measure(bed: &Bed, quick: bool, report: &mut BenchReport) -> Result<(), CliError> {

@@ -1,4 +1,4 @@
-//! A server and worker processes of the bench's own, from this very binary, gone when dropped.
+//! A server and worker processes of the bench's own, started from this binary and killed when dropped.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use super::traffic::TrafficClient;
 use crate::error::CliError;
 use crate::servers::ServerAddresses;
 
-/// What the servers of a bench stand on.
+/// The backends of the bench's servers.
 pub(super) struct Bed {
     /// First word of its figures.
     pub(super) name: &'static str,
@@ -26,7 +26,7 @@ impl Bed {
         Self { name: "embedded", args: Vec::new() }
     }
 
-    /// Everything in the one process but what the servers do.
+    /// One process with all roles, on shared backends.
     pub(super) fn cluster(servers: &ServerAddresses) -> Self {
         Self { name: "cluster", args: servers.words() }
     }
@@ -100,7 +100,7 @@ impl BenchServer {
     }
 }
 
-/// Nothing when no line has that name: a misspelt metric must not look like one that stands at zero.
+/// None if no line has the name, because a misspelt metric must not look like one with the value zero.
 fn sum_of(name: &str, text: &str) -> Option<f64> {
     let of = |line: &str| {
         let (head, value) = line.rsplit_once(' ')?;
@@ -121,7 +121,7 @@ pub(in crate::commands) async fn launch(
     folder: &Path,
     args: &[&str],
 ) -> Result<(Child, BenchAddresses), CliError> {
-    // Where it stands is said by its arguments alone.
+    // Only the arguments may select the backends.
     for variable in ["DATABASE_URL", "REDIS_URL", "NATS_URL", "LOCKGATE_DISK_LIMIT"] {
         command.env_remove(variable);
     }

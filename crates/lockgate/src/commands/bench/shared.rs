@@ -1,4 +1,4 @@
-//! What a job costs the servers of a cluster: statements, rows, round trips.
+//! The cost of a job for the servers of a cluster: statements, rows, round trips.
 
 use super::Scale;
 use super::report::BenchReport;

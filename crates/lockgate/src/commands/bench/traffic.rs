@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(4);
 #[derive(Clone)]
 pub(in crate::commands) struct TrafficClient {
     api: String,
-    /// Of its own, so that what others left in a shared database is not mistaken for its work.
+    /// A tenant of its own, so that other jobs in a shared database are not counted.
     tenant: AsciiMetadataValue,
     channels: Vec<SchedulerClient<Channel>>,
     orchestrator: OrchestratorClient<Channel>,
@@ -111,7 +111,7 @@ impl TrafficClient {
         Ok(answer.map_err(|status| CliError::from_status(&status, &self.api))?.into_inner())
     }
 
-    /// Waits for a condition on the queues; when it held.
+    /// Waits for a condition on the queues, and returns when it held.
     pub(super) async fn until(&self, holds: impl Fn(&v1::ListQueuesResponse) -> bool) -> Result<Instant, CliError> {
         let deadline = Instant::now() + PATIENCE;
         loop {

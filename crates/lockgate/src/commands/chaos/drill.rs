@@ -1,4 +1,4 @@
-//! One fault under load: struck, noticed, recovered from, and the count of what became of every job.
+//! A drill: one fault under load, its detection, the recovery, and the outcome of every job.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -17,18 +17,18 @@ use super::stage::Installation;
 use super::tally::{ChaosTally, tally};
 use crate::error::CliError;
 
-/// A fault that is not recovered from by then never is.
+/// Without a recovery by then, the drill counts as not recovered.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Who looks every few moments may be one look late.
+/// An observer that reads at intervals may be one interval late.
 const LAST_LOOK: Duration = Duration::from_millis(200);
-/// Workers dial again at once after a stream that lasted, and later and later after short ones: nothing of the fault before
-/// may be left.
+/// Workers reconnect at once after a long stream, and with growing delays after short ones: these delays must be over before
+/// the next fault.
 const QUIET: Duration = Duration::from_secs(11);
 /// Jobs after recovery.
 const AROUND: usize = 100;
-/// As many before the fault, so that there is something of every kind: some that wait for a time, some that are held.
+/// Jobs before the fault, enough to have some of every kind: some that wait for a time, and some that workers hold.
 const BEFORE: usize = 300;
-/// How often it is looked who leads, or who holds most.
+/// How often the leader, or the worker with most jobs, is determined.
 const AIM_EVERY: Duration = Duration::from_millis(100);
 
 /// One line of the recovery table. Times count from the moment of the blow.
@@ -39,17 +39,17 @@ pub(super) struct RecoveryRow {
     /// None if no outside observer could notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) detected_ms: Option<u64>,
-    /// Absent when it did not recover.
+    /// None if it did not recover.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) recovered_ms: Option<u64>,
     pub(super) jobs: usize,
     pub(super) lost: usize,
     pub(super) doubled: usize,
     pub(super) repeated: usize,
-    /// Why it was not done.
+    /// Why the drill was not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) skipped: Option<&'static str>,
-    /// Why it could not be brought to its end.
+    /// Why the drill failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) broken: Option<String>,
 }
@@ -84,7 +84,7 @@ impl RecoveryRow {
         }
     }
 
-    /// Whether the promises were kept.
+    /// Whether the guarantees held.
     pub(super) fn is_good(&self) -> bool {
         let kept = self.lost == 0 && self.doubled == 0 && self.recovered_ms.is_some();
         self.skipped.is_some() || (self.broken.is_none() && kept)
@@ -95,7 +95,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Strikes once and counts.
+/// Does one drill.
 pub(super) async fn drill(stage: &mut Installation, fault: PlannedFault, quick: bool) -> Result<RecoveryRow, CliError> {
     let observer = look_on(stage, fault.part).await?;
     let ways = stage.client_wires.iter().map(|wire| wire.url()).collect();
@@ -130,7 +130,7 @@ pub(super) async fn drill(stage: &mut Installation, fault: PlannedFault, quick: 
     Ok(RecoveryRow::of(fault, fault.lasts(quick), tally(&ids(&acknowledged), &found), times))
 }
 
-/// From where the fault can be looked on, with everybody there.
+/// An observer at a process that sees the fault, once all workers are attached.
 async fn look_on(stage: &mut Installation, part: FaultTarget) -> Result<Observer, CliError> {
     if part.is_at_gateway() {
         stage.bring_worker_back().await?;
@@ -148,8 +148,8 @@ fn halted(what: &str) -> CliError {
     CliError::Server(what.to_owned())
 }
 
-/// Among several of a kind, the blow is for the scheduler that leads, or the worker that holds most: to strike one that does
-/// nothing would show nothing. Who looks on does so from where it shows first.
+/// Among several processes of a kind, chooses the scheduler that leads or the worker that holds most jobs, because a fault
+/// in an idle process shows nothing. The observer is placed where the fault shows first.
 async fn aim(stage: &mut Installation, observer: Observer, part: FaultTarget) -> Result<Observer, CliError> {
     let deadline = Instant::now() + PATIENCE;
     match part {
@@ -189,17 +189,17 @@ async fn both<T>(work: impl Future<Output = T>, detected: impl Future<Output = O
     }
 }
 
-/// What is known at the moment of the blow.
+/// The state at the moment of the fault.
 struct Watching<'a> {
     observer: &'a Observer,
     load: &'a BackgroundLoad,
     notice: Notice,
     struck: Instant,
-    /// Jobs that had ended before.
+    /// Jobs that had ended before the fault.
     ended: BTreeSet<String>,
     session: Option<String>,
     leader: Option<String>,
-    /// Who is asked whether it is ready.
+    /// The process whose readiness is read.
     asked: String,
     wires: Vec<Arc<Wire>>,
     dialled: u64,
@@ -248,17 +248,17 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// When everything acknowledged before the blow had ended, except for what ended in its usual time, and something submitted
-    /// after it too.
+    /// When all work acknowledged before the fault had ended, except work that ended within its usual time, and some work
+    /// submitted after it too.
     async fn recovered(&self, struck: oneshot::Receiver<Instant>) -> Option<Instant> {
-        // Without a blow there is nothing to recover from.
+        // Without a fault there is no recovery.
         let since = struck.await.ok()?;
         let (held_up, fresh) = tokio::join!(self.held_up_ended(), self.fresh_ended(since));
         let (held_up, fresh) = (held_up?, fresh?);
         Some(held_up.map_or(fresh, |held_up| held_up.max(fresh)))
     }
 
-    /// When the last that was held up had ended, if anything was. None: something never did.
+    /// When the last delayed job had ended, if any was delayed. None: some job never ended.
     async fn held_up_ended(&self) -> Option<Option<Instant>> {
         let mut before: Vec<AcknowledgedWork> = self.load.acknowledged();
         before.retain(|work| !self.ended.contains(&work.id));

@@ -1,8 +1,8 @@
-//! What can be broken, and how.
+//! The faults that can be injected.
 
 use std::time::Duration;
 
-/// A part, or the way to it.
+/// The target of a fault: a part, or the connection to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultTarget {
     Server,
@@ -13,9 +13,9 @@ pub(super) enum FaultTarget {
     Postgres,
     Redis,
     Nats,
-    /// The way of one gateway to PostgreSQL; the others go on.
+    /// The connection of one gateway to PostgreSQL; the other gateways are not affected.
     GatewayPostgres,
-    /// The way of the scheduler that leads to Redis.
+    /// The connection of the leading scheduler to Redis.
     SchedulerRedis,
     Handlers,
     Disk,
@@ -67,7 +67,7 @@ pub(super) enum Notice {
     Readiness,
     /// Another process leads.
     Lead,
-    /// It should not show at all.
+    /// The fault should not be visible at all.
     Nothing,
 }
 
@@ -92,7 +92,7 @@ impl FaultTarget {
         }
     }
 
-    /// One gateway is concerned: who looks on does so from another one.
+    /// Whether the fault affects a gateway: then the observer uses another one.
     pub(super) const fn is_at_gateway(self) -> bool {
         matches!(self, Self::Gateway | Self::GatewayPostgres)
     }
@@ -116,7 +116,7 @@ impl Blow {
 }
 
 impl PlannedFault {
-    /// All that an installation of this kind can suffer, in the order of the table.
+    /// All faults of an installation of this kind, in the order of the table.
     pub(super) fn all(cluster: bool) -> Vec<Self> {
         let processes: &[FaultTarget] = if cluster {
             &[FaultTarget::Gateway, FaultTarget::Scheduler, FaultTarget::Worker]
@@ -148,7 +148,7 @@ impl PlannedFault {
         format!("{}-{}", self.part.name(), self.blow.name())
     }
 
-    /// Why it is not done, if it cannot be.
+    /// Why the fault cannot be injected, if it cannot.
     pub(super) const fn impossible(self) -> Option<&'static str> {
         match self.blow {
             Blow::Shift => {
@@ -160,7 +160,7 @@ impl PlannedFault {
 
     pub(super) const fn notice(self) -> Notice {
         match (self.part, self.blow) {
-            // Retries are there for it.
+            // Retries hide it.
             (_, Blow::Latency | Blow::Fail) => Notice::Nothing,
             (_, Blow::Full) => Notice::NoRoom,
             (FaultTarget::Scheduler, _) => Notice::Lead,
@@ -173,7 +173,7 @@ impl PlannedFault {
         }
     }
 
-    /// How long it lasts. Kills and resets are over at once.
+    /// How long the fault lasts. Kills and resets are instantaneous.
     pub(super) const fn lasts(self, quick: bool) -> Duration {
         let seconds = match (self.blow, self.part) {
             (Blow::Kill | Blow::Reset | Blow::Shift, _) => 0,
@@ -189,7 +189,7 @@ impl PlannedFault {
             (Blow::Latency | Blow::Cut | Blow::Refuses, _) => 3,
             // Long enough for attempts that fail twice.
             (Blow::Fail, _) => 6,
-            // The load takes seconds to fill what room is left.
+            // The load needs seconds to fill the remaining room.
             (Blow::Full, _) => 12,
             // A worker gives up on a beat after 5 s, and the next beat may be 3 s away.
             (Blow::HalfOpen, FaultTarget::Worker) => 12,

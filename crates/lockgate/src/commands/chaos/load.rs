@@ -1,4 +1,4 @@
-//! A client that submits as long as it is let, at whichever gateway answers, and repeats what was not acknowledged.
+//! A client that submits continuously, at any gateway that answers, and repeats unacknowledged calls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::error::CliError;
 const BATCH: usize = 10;
 const EVERY: Duration = Duration::from_millis(50);
 const RUN_EVERY: Duration = Duration::from_millis(500);
-/// A call that takes longer is given up and made elsewhere.
+/// A call that takes longer is repeated at another gateway.
 const CALL_WITHIN: Duration = Duration::from_secs(2);
-/// How long something may take that must happen for a drill to make sense.
+/// The timeout for preconditions of a drill.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A job or a run that was acknowledged.
@@ -35,7 +35,7 @@ pub(super) struct AcknowledgedWork {
 }
 
 impl AcknowledgedWork {
-    /// What ends by then was not held up.
+    /// Work that ends by then was not delayed.
     pub(super) fn in_time(&self) -> Instant {
         self.made + self.kind.in_time()
     }
@@ -47,7 +47,7 @@ struct LoadRecord {
     failures: Vec<(Instant, CallFailure)>,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallFailure {
     /// The server says that it is full.
@@ -72,7 +72,7 @@ pub(super) struct BackgroundLoad {
 }
 
 impl BackgroundLoad {
-    /// `client` says for which tenant, and is concerned by no fault; the ways lead to the gateways.
+    /// `client` sets the tenant and is exempt from faults; `ways` are the addresses of the gateways.
     pub(super) async fn start(client: TrafficClient, ways: Vec<String>, prefix: String) -> Result<Self, CliError> {
         let dag = v1::PutDagRequest { file: "chaos.yaml".to_owned(), text: DAG_TEXT.to_owned() };
         let stored = client.orchestrator().put_dag(client.request(dag)).await;

@@ -22,16 +22,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// How often it reads, for a sign that needs every job to be read.
 const LOOK_AT_ALL_EVERY: Duration = Duration::from_millis(250);
 const CALL_WITHIN: Duration = Duration::from_secs(2);
-/// Who leads this loop sees to it that retries and delayed jobs come due. Its lease, and its name in a process.
+/// The loop that makes retries and delayed jobs due: its lease, and its name in a process.
 const PUMP: (&str, &str) = ("lockgate:retry:pump", "due");
-/// Every so many jobs the whole history is read although there was only one attempt.
+/// Of this many jobs with a single attempt, the whole history of one is read.
 const SAMPLE: usize = 10;
 
 pub(super) struct Observer {
     at: ProcessAddress,
-    /// Says for which tenant.
+    /// Sets the tenant of the calls.
     client: TrafficClient,
-    /// The connection in use, and where it leads.
+    /// The connection in use, and its address.
     line: Mutex<Option<(String, TrafficClient)>>,
 }
 
@@ -56,17 +56,17 @@ impl Observer {
         attached.filter_map(numbered).collect()
     }
 
-    /// For others who act for the same tenant.
+    /// For other calls of this tenant.
     pub(super) fn client(&self) -> TrafficClient {
         self.client.clone()
     }
 
-    /// Looks again and again until `look` sees something or it is too late. When it saw it.
+    /// Repeats `look` until it returns true or the deadline has passed. Returns when it was true.
     pub(super) async fn until(&self, deadline: Instant, look: impl AsyncFn() -> bool) -> Option<Instant> {
         seen(deadline, LOOK_EVERY, async || look().await.then(Instant::now)).await
     }
 
-    /// One call, at wherever the process is now. None: no answer.
+    /// One call, at the present address of the process. None: no answer.
     async fn ask<M, T, F>(&self, message: M, call: impl FnOnce(TrafficClient, Request<M>) -> F) -> Option<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -106,7 +106,7 @@ impl Observer {
         Some(workers.map(|worker| (worker.worker_id, worker.session)).collect())
     }
 
-    /// Waits until every worker is there.
+    /// Waits until every worker is attached.
     pub(super) async fn until_complete(&self, deadline: Instant) -> Option<Instant> {
         let complete = async || {
             let sessions = self.sessions().await.unwrap_or_default();
@@ -125,12 +125,12 @@ impl Observer {
         self.sessions().await.is_some_and(|sessions| !sessions.iter().any(|(_, attached)| attached == session))
     }
 
-    /// Where it looks from.
+    /// The address that the observer uses.
     pub(super) fn api(&self) -> String {
         self.at.lock().clone()
     }
 
-    /// Who sees to it that what waits for a time comes due.
+    /// The leader of the loop that makes jobs due.
     pub(super) async fn leader(&self) -> Option<String> {
         let health = health(&self.api()).await?;
         let held = health["leaders"].as_array()?.iter().find(|leader| leader["lease"] == PUMP.0)?;
@@ -151,7 +151,7 @@ impl Observer {
         self.ask(request, async |client, request| client.orchestrator().get_dag_run(request).await).await
     }
 
-    /// Those of the load that are runs. None: one could not be read.
+    /// The runs of the load. None: a run could not be read.
     pub(super) async fn found_runs(&self, works: &[AcknowledgedWork]) -> Option<Vec<EndState>> {
         let mut found = Vec::new();
         for work in works.iter().filter(|work| work.kind == WorkKind::Run) {
@@ -212,7 +212,7 @@ impl Observer {
     }
 }
 
-/// Looks again and again until something is seen or it is too late.
+/// Repeats `look` until it finds something or the deadline has passed.
 pub(super) async fn seen<T>(deadline: Instant, every: Duration, look: impl AsyncFn() -> Option<T>) -> Option<T> {
     while Instant::now() < deadline {
         let seen = look().await;
@@ -236,13 +236,13 @@ pub(super) async fn leading(apis: &[String]) -> Option<usize> {
     None
 }
 
-/// Whether a process says that something is wrong with it.
+/// Whether a process reports a health problem.
 pub(super) async fn is_troubled(api: &str) -> bool {
     let answer = timeout(CALL_WITHIN, traffic::get(&format!("{api}/readyz"))).await;
     !answer.is_ok_and(|answer| answer.is_ok_and(|body| body.contains("\"status\":\"ready\"")))
 }
 
-/// What a process says of itself.
+/// The health report of a process.
 async fn health(api: &str) -> Option<Value> {
     let body = timeout(CALL_WITHIN, traffic::get(&format!("{api}/monitor/health"))).await.ok()?.ok()?;
     serde_json::from_str(&body).ok()

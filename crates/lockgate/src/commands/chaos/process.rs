@@ -1,4 +1,4 @@
-//! Processes of the installation: servers, which may come back elsewhere, and workers.
+//! Processes of the installation: servers, which may restart at another address, and workers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::servers::ServerAddresses;
 
 /// Jobs that a worker runs at once.
 const SLOTS: &str = "16";
-/// One that was told to end and has not by then hears nothing.
+/// After this time a process that was told to end is killed.
 const END_WITHIN: Duration = Duration::from_secs(20);
 
 /// A server.
@@ -26,7 +26,7 @@ pub(super) struct ServerProcess {
     pub(super) api: String,
     folder: PathBuf,
     arguments: Vec<String>,
-    /// To the servers that it shares with others, if it does.
+    /// The wires to the servers that it shares with others, if it does.
     pub(super) ways: Option<Ways>,
 }
 
@@ -57,7 +57,7 @@ impl ServerProcess {
         Ok(())
     }
 
-    /// A clean end, and a new process whose database may grow by so many bytes; none: as it likes.
+    /// Stops the process cleanly and starts a new one whose database may grow by `bytes`; None: without a limit.
     pub(super) async fn start_anew_with_room_for(&mut self, bytes: Option<u64>) -> Result<(), CliError> {
         end(&mut self.child).await?;
         let mut more = Vec::new();
@@ -70,7 +70,7 @@ impl ServerProcess {
     }
 
     async fn run(folder: &Path, arguments: &[String]) -> Result<(Child, String), CliError> {
-        // Past its limit for files, a process is told by a signal that ends it, unless it does not listen.
+        // At its file size limit a process gets SIGXFSZ, which would end it unless it is ignored.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(std::env::current_exe()?);
         command.stdin(Stdio::null()).stderr(log(folder.join("log"))?);
@@ -92,7 +92,7 @@ pub(super) fn worker(folder: &Path, name: &str, servers: &[String], more: &[&str
     Ok(command.kill_on_drop(true).spawn()?)
 }
 
-/// SIGTERM, and kill -9 for one that does not listen. One that has ended by itself is fine too.
+/// Sends SIGTERM, and then kills a process that does not end. A process that has ended already is fine.
 pub(super) async fn end(child: &mut Child) -> Result<(), CliError> {
     if child.try_wait()?.is_some() {
         return Ok(());
@@ -114,7 +114,7 @@ pub(super) fn pid(child: &Child) -> Result<Pid, CliError> {
     raw.ok_or_else(|| CliError::Server("a process of the installation has ended by itself".to_owned()))
 }
 
-/// What processes complain about while they are mistreated is not for the terminal.
+/// The logs of processes under faults go to a file and not to the terminal.
 fn log(path: PathBuf) -> Result<Stdio, CliError> {
     Ok(File::options().create(true).append(true).open(path)?.into())
 }

@@ -1,4 +1,4 @@
-//! A wire that can be made slow, cut, silent or reset.
+//! A TCP proxy whose connections can be slowed, cut, silenced or reset.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// A port of our own that leads to another one.
+/// A proxied port.
 pub(super) struct Wire {
     pub(super) address: SocketAddr,
     far: Arc<Mutex<SocketAddr>>,
@@ -22,7 +22,7 @@ pub(super) struct Wire {
     accepting: AbortHandle,
 }
 
-/// What becomes of connections. Those below a number were there when it was said.
+/// The faults of connections. A number marks the connections that existed when a fault was set.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProxyState {
     delay: Duration,
@@ -46,7 +46,7 @@ impl Wire {
         format!("http://{}", self.address)
     }
 
-    /// From now on it leads elsewhere.
+    /// Sends new connections to another address.
     pub(super) fn lead_to(&self, far: SocketAddr) {
         *self.far.lock() = far;
     }
@@ -59,13 +59,13 @@ impl Wire {
         self.state.send_modify(|state| state.delay = delay);
     }
 
-    /// Ends what is open, and takes nothing new until it is mended.
+    /// Closes all connections, and accepts none until it is mended.
     pub(super) fn cut(&self) {
         let below = self.dialled();
         self.state.send_modify(|state| (state.closed_below, state.resetting, state.refusing) = (below, false, true));
     }
 
-    /// What is open stays open and carries nothing more.
+    /// Open connections stay open and carry nothing any more.
     pub(super) fn silence(&self) {
         let below = self.dialled();
         self.state.send_modify(|state| state.silent_below = below);
@@ -76,7 +76,7 @@ impl Wire {
         self.state.send_modify(|state| (state.closed_below, state.resetting) = (below, true));
     }
 
-    /// As it was, but for connections that fell silent: those are reset at last.
+    /// Removes all faults; silenced connections are reset.
     pub(super) fn mend(&self) {
         self.state.send_modify(|state| {
             let closed_below = state.closed_below.max(state.silent_below);
@@ -112,7 +112,7 @@ async fn accept(
 
 async fn carry(mut near: TcpStream, far: SocketAddr, number: u64, state: watch::Receiver<ProxyState>) {
     let Ok(mut far) = TcpStream::connect(far).await else { return };
-    // Latency is ours to add, not the kernel's.
+    // Only the proxy may add latency, not the kernel.
     if near.set_nodelay(true).is_err() || far.set_nodelay(true).is_err() {
         return;
     }

@@ -1,4 +1,4 @@
-//! An installation of our own: server processes, workers, and a wire on every way between them.
+//! The installation under test: server processes, workers, and a wire for every connection between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,32 +19,33 @@ use crate::servers::ServerAddresses;
 
 /// What a slow wire adds to every chunk.
 const DELAY: Duration = Duration::from_millis(200);
-/// Of a worker whose handlers fail: often enough that every kind of job meets it, and much else goes on.
+/// The faults of the failing worker: frequent enough to hit every kind of job, and rare enough for most jobs to succeed.
 const FAULTS: &str = "error=0.3,hang=0.02,slow=0.2:500ms";
-/// What a database that is about to be full has left: the server comes up with it, and the load fills it within seconds.
+/// The room that is left to a database that is about to be full: enough for the server to start, and filled by the load
+/// within seconds.
 const ROOM_BYTES: u64 = 1 << 20;
 pub(super) const WORKERS: usize = 2;
 
 pub(super) struct Installation {
-    /// Those with an API; one of them alone where nothing is shared.
+    /// The processes with an API; a single one without shared backends.
     gateways: Vec<ServerProcess>,
     schedulers: Vec<ServerProcess>,
     workers: Vec<Child>,
-    /// One more for a while, whose handlers fail on purpose.
+    /// An additional temporary worker whose handlers fail on purpose.
     faulty: Option<Child>,
     /// From each worker to each gateway.
     worker_wires: Vec<Vec<Arc<Wire>>>,
     /// From the client to each gateway.
     pub(super) client_wires: Vec<Arc<Wire>>,
-    /// Where each gateway is now.
+    /// The present address of each gateway.
     places: Vec<ProcessAddress>,
-    /// Which of the workers and of the schedulers the next blow is for.
+    /// The worker and the scheduler that the next fault targets.
     worker_struck: usize,
     scheduler_struck: usize,
     folder: TempDir,
 }
 
-/// Where a process is: it may come back elsewhere.
+/// The address of a process, which may change at a restart.
 pub(super) type ProcessAddress = Arc<Mutex<String>>;
 
 impl Installation {
@@ -107,13 +108,13 @@ impl Installation {
         process::worker(self.folder.path(), &worker_name(n), &servers, &[])
     }
 
-    /// What hangs in it must not keep it for long once it is told to end.
+    /// Hanging handlers must not delay its end for long.
     fn faulty_worker(&self) -> Result<Child, CliError> {
         let servers: Vec<String> = self.gateways.iter().map(|gateway| gateway.api.clone()).collect();
         process::worker(self.folder.path(), "chaos-worker-faulty", &servers, &["--faults", FAULTS, "--drain", "1s"])
     }
 
-    /// Gateways that can be asked while this part is struck, the best place to look first.
+    /// Gateways that answer while this part is under the fault, the best one for the observer first.
     pub(super) fn places(&self, struck: FaultTarget) -> Vec<ProcessAddress> {
         let mut places = self.places.clone();
         if struck.is_at_gateway() {
@@ -122,12 +123,12 @@ impl Installation {
         places
     }
 
-    /// Where the schedulers answer.
+    /// The addresses of the schedulers.
     pub(super) fn schedulers(&self) -> Vec<String> {
         self.schedulers.iter().map(|scheduler| scheduler.api.clone()).collect()
     }
 
-    /// Where the one answers that the next blow is for.
+    /// The address of the scheduler that the next fault targets.
     pub(super) fn struck_scheduler(&self) -> String {
         self.schedulers[self.scheduler_struck].api.clone()
     }
@@ -140,12 +141,13 @@ impl Installation {
         self.worker_struck = n;
     }
 
-    /// The name of the worker that the next blow is for.
+    /// The name of the worker that the next fault targets.
     pub(super) fn struck_worker(&self) -> String {
         worker_name(self.worker_struck)
     }
 
-    /// Starts the first worker anew, at the gateway that is about to be struck: after earlier faults it may be elsewhere.
+    /// Restarts the first worker at the gateway that the next fault targets: after earlier faults it may be attached
+    /// elsewhere.
     pub(super) async fn bring_worker_back(&mut self) -> Result<(), CliError> {
         self.aim_at_worker(0);
         self.child(FaultTarget::Worker).kill().await?;
@@ -166,7 +168,7 @@ impl Installation {
     ) -> Result<(), CliError> {
         self.strike(fault).await?;
         if fault.blow == Blow::Full {
-            // What is still let in before there is no room is no recovery.
+            // Jobs that are still admitted before the room is used up are no recovery.
             tokio::time::sleep(lasts).await;
             self.lift(fault).await?;
             let _ = struck.send(Instant::now());
@@ -201,7 +203,7 @@ impl Installation {
                 self.wires(fault.part).iter().for_each(|wire| wire.mend());
                 Ok(())
             }
-            // A server may have ended over it, and a supervisor starts such a one again.
+            // The server may have ended because of it, and a supervisor would restart it.
             Blow::Refuses if self.gateways[0].child.try_wait()?.is_some() => self.restart_gateway().await,
             Blow::Refuses => self.limit_files(None),
             Blow::Full => self.restart_gateway_with(None).await,
@@ -233,7 +235,7 @@ impl Installation {
         }
     }
 
-    /// Of every server process.
+    /// The wires of every server process.
     fn ways(&self) -> impl Iterator<Item = &Ways> {
         self.gateways.iter().chain(&self.schedulers).filter_map(|process| process.ways.as_ref())
     }
@@ -265,7 +267,7 @@ impl Installation {
         self.follow_gateway()
     }
 
-    /// All ways lead to where it is now.
+    /// Points all wires to the gateway's present address.
     fn follow_gateway(&self) -> Result<(), CliError> {
         let gateway = &self.gateways[0];
         let now_at = address(&gateway.api)?;
@@ -279,7 +281,7 @@ impl Installation {
         process::signal(self.child(part), signal)
     }
 
-    /// No file of the server may grow beyond so many bytes, and what it writes there fails; none: as it was.
+    /// Limits the size of the server's files to `bytes`, so that writes beyond it fail; None removes the limit.
     fn limit_files(&mut self, bytes: Option<u64>) -> Result<(), CliError> {
         let maximum = getrlimit(Resource::Fsize).maximum;
         let limit = Rlimit { current: bytes.or(maximum), maximum };

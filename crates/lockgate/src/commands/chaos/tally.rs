@@ -1,15 +1,15 @@
-//! Whether the promise was kept: nothing acknowledged is lost, nothing ends twice.
+//! Checks that nothing acknowledged is lost and nothing ends twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One job or run as the installation has it in the end.
+/// The final state of a job or run.
 #[derive(Clone, Debug)]
 pub(super) struct EndState {
     pub(super) id: String,
-    /// It ended as one of its kind should.
+    /// Whether it ended as its kind should.
     pub(super) well: bool,
     pub(super) attempts: u32,
-    /// It was tried more often than its kind is.
+    /// Whether it had more attempts than its kind needs.
     pub(super) again: bool,
     /// Ends in its history, where the history was read.
     pub(super) ends: Option<usize>,
@@ -18,9 +18,10 @@ pub(super) struct EndState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ChaosTally {
     pub(super) jobs: usize,
-    /// Acknowledged, and not there or not ended as it should. None has a reason of its own to end otherwise.
+    /// Acknowledged work that is missing or did not end as its kind should. None of the load has another reason to end
+    /// differently.
     pub(super) lost: usize,
-    /// There twice, or ended twice.
+    /// Work that exists twice or ended twice.
     pub(super) doubled: usize,
     /// Run more than once, which is allowed: at least once is the promise to workers.
     pub(super) repeated: usize,

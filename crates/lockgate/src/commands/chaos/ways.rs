@@ -1,5 +1,5 @@
-//! The ways of one process to the servers of its cluster, each over a wire of its own: so one process alone can be cut off from
-//! one server alone.
+//! The connections of one process to the servers of its cluster, each over a wire of its own, so that a single process can
+//! be cut off from a single server.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// Wires to the servers, and the arguments that lead a process over them.
+    /// Wires to the servers, and the arguments for a process to use them.
     pub(super) async fn to(servers: &ServerAddresses) -> Result<(Self, Vec<String>), CliError> {
         let [database_url, redis_url, nats_urls] = servers.addresses();
         let (postgres, database_url) = wired(&database_url).await?;

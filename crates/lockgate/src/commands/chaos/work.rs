@@ -9,9 +9,9 @@ use lockgate_proto::v1;
 const NOBODY: &str = "chaos.nobody";
 const FLAKY: &str = "job.flaky";
 const DELAY: Duration = Duration::from_secs(2);
-/// More than any fault can bring about: none of the load has a reason of its own to fail for good. The DAG says the same.
+/// More attempts than any fault can cost, so that no job of the load fails for good. The DAG has this number too.
 const ATTEMPTS: u32 = 10;
-/// A busy machine may be so late without a fault.
+/// How late a busy machine may be without a fault.
 const GRACE: Duration = Duration::from_millis(1_500);
 
 pub(super) const DAG: &str = "chaos";
@@ -79,7 +79,7 @@ impl WorkKind {
         }
     }
 
-    /// It ends within this time when nothing is wrong; what ends by then was not held up.
+    /// How long the work takes without a fault; work that ends by then was not delayed.
     pub(super) fn in_time(self) -> Duration {
         match self {
             Self::Plain => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! What a running Lockgate says about itself, looked over as a stranger would.
+//! Examines a running installation through its API.
 
 use lockgate_ports::checkup::{Check, Grade};
 use lockgate_proto::v1;
@@ -6,8 +6,8 @@ use lockgate_proto::v1;
 use crate::error::CliError;
 use crate::session::CliSession;
 
-/// A caller who may not see something is told so, and the rest is looked at all the same. A server that does not answer at all has
-/// nothing to look at.
+/// A check without permission is reported as such, and the others are done nevertheless. If the server does not answer at
+/// all, there are no checks.
 pub(super) async fn examine(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let process = match process(session).await {
         Err(error @ CliError::Unreachable { .. }) => return Err(error),
@@ -67,7 +67,7 @@ async fn workers(session: &CliSession) -> Result<Vec<Check>, CliError> {
 async fn policy(session: &CliSession) -> Result<Vec<Check>, CliError> {
     let in_force = session.admin().get_policy(v1::GetPolicyRequest { snapshot: String::new() }).await;
     let policy = session.answer(in_force)?;
-    // Only where another process judges is there a breaker on the way to it.
+    // There is a circuit breaker only with a remote safety kernel.
     let health = session.answer(session.monitor().get_health(v1::GetHealthRequest {}).await)?;
     Ok(vec![match policy.version {
         0 if !health.breakers.is_empty() => {

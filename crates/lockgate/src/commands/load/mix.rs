@@ -1,4 +1,4 @@
-//! What kinds of jobs there are, and in what shares.
+//! The kinds of jobs in a load, and their shares.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl LoadKind {
         }
     }
 
-    /// How such a job ends when all is well.
+    /// The state in which a job of this kind should end.
     pub(super) const fn expected_end(self) -> JobState {
         match self {
             Self::AlwaysFail => JobState::Failed,

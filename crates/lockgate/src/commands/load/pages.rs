@@ -1,4 +1,4 @@
-//! Reading the list of a load again and again, but only where there may be news.
+//! Reads the job list of a load repeatedly, but only pages that may have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(super) struct JobPages {
     filter: v1::ListJobsRequest,
     jobs: usize,
     open: Vec<OpenPage>,
-    /// Where the part that was never read begins.
+    /// The cursor of the first unread page.
     next: Option<String>,
 }
 
@@ -28,14 +28,14 @@ struct OpenPage {
 }
 
 impl JobPages {
-    /// The list of all jobs with a label, of which there are so many.
+    /// The list of the `jobs` jobs with this label.
     pub(super) fn new(name: &str, value: &str, jobs: u32) -> Self {
         let labels = [(name.to_owned(), value.to_owned())].into();
         let filter = v1::ListJobsRequest { labels, limit: PAGE, ..v1::ListJobsRequest::default() };
         Self { filter, jobs: jobs as usize, open: Vec::new(), next: Some(String::new()) }
     }
 
-    /// Reads what may have news into `seen`.
+    /// Reads the pages that may have changed into `seen`.
     pub(super) async fn look(
         &mut self,
         session: &mut CliSession,

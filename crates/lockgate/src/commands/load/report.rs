@@ -1,4 +1,4 @@
-//! What became of a load.
+//! The report of a load.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

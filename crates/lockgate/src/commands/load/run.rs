@@ -22,7 +22,7 @@ const BATCH_MAX: u32 = 500;
 const TOP_UP_EVERY: Duration = Duration::from_millis(20);
 /// Pause between two looks at the jobs. A look takes a call for each page with a job that has not ended.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Shortest pause before jobs that found no room are sent again: a rate says when the next one of them may come, not all.
+/// The shortest pause before refused jobs are sent again: the retry time of a rate is for the next job, not for all.
 const BACK_IN_MIN: Duration = Duration::from_millis(200);
 /// Marks the jobs of one load.
 const LABEL: &str = "lockgate-load";
@@ -98,7 +98,8 @@ fn new_job(plan: &LoadPlan, label: &str, n: u32) -> v1::NewJob {
     }
 }
 
-/// Leaves the jobs for which there was no room, and says when they may come back. Any other refusal ends the load.
+/// Keeps the jobs for which there was no room in `jobs`, and returns when to send them again. Any other refusal ends the
+/// load.
 fn without_room(jobs: &mut Vec<v1::NewJob>, response: v1::SubmitJobsResponse) -> Result<(), CliError> {
     let mut back: Option<(Duration, String)> = None;
     let mut refused = response.jobs.into_iter().map(|item| match item.item {
@@ -111,7 +112,7 @@ fn without_room(jobs: &mut Vec<v1::NewJob>, response: v1::SubmitJobsResponse) ->
         let told = format!("a job was refused: {}: {}", error.code, error.message);
         let Some(wait) = error.retry_after_ms.map(Duration::from_millis) else { return Err(CliError::Server(told)) };
         let wait = wait.max(BACK_IN_MIN);
-        // Sent again before its time is up, the one that has to wait longest would only be refused again.
+        // The longest wait counts, because a job sent before its own time would only be refused again.
         if back.as_ref().is_none_or(|(longest, _)| wait > *longest) {
             back = Some((wait, told));
         }
@@ -178,7 +179,7 @@ impl Bars {
         for bar in [&self.submitted, &self.succeeded, &self.failed, &self.other] {
             bar.finish_and_clear();
         }
-        // The bars are gone; whether the lines they stood on could be cleared does not matter.
+        // Clearing the lines of the bars may fail, which does not matter.
         let _ = self.all.clear();
     }
 }
