@@ -6,6 +6,8 @@
 mod any_name;
 mod explain;
 mod files;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 
 use std::fmt;
 use std::net::IpAddr;

@@ -32,9 +32,9 @@ use serde::de::DeserializeOwned;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Code, Request, Status};
 
-use crate::access::BearerChannel;
 use crate::context::Context;
 use crate::error::{JobError, millis};
+use lockgate_tls::grpc::BearerChannel;
 
 /// The most children sent in one call, and about how many bytes of payloads.
 const BATCH: usize = 1_000;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::access::BearerChannel;
 use crate::children::Gathered;
 use crate::session::{RunningAttempt, SessionState};
 use crate::trace;
+use lockgate_tls::grpc::BearerChannel;
 
 /// Passed to every handler call. Cheap to clone.
 #[derive(Clone)]

@@ -33,7 +33,6 @@
 //! - A target that is down is left alone, and its jobs wait without spending attempts, with [`Breakers`].
 //! - A result is kept and sent until the server has stored it, over reconnects and, with [`Worker::journal`], over a crash.
 
-mod access;
 mod breaker;
 mod check;
 mod children;
@@ -48,7 +47,6 @@ mod trace;
 mod wall;
 mod worker;
 
-pub use crate::access::{Access, AccessError, Bearer, Credential, Tls};
 pub use crate::breaker::{BreakerCounts, BreakerRules, Breakers, CircuitOpen, Permit};
 pub use crate::check::Act;
 pub use crate::children::{Child, ChildOutcome, Gathered, Wait};
@@ -59,3 +57,4 @@ pub use crate::registry::LeaseLoss;
 pub use crate::session::AdaptiveSlots;
 pub use crate::worker::Worker;
 pub use lockgate_contract::trace::{Span, SpanKind, SpanValue, TraceParent};
+pub use lockgate_tls::grpc::{Access, AccessError, Bearer, Credential, TlsFiles as Tls};

@@ -13,13 +13,13 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::transport::Endpoint;
 
-use crate::access::{Access, Bearer, Credential, Tls};
 use crate::context::Context;
 use crate::error::{JobError, WorkerError};
 use crate::payload::Payload;
 use crate::registry::{LeaseLoss, Registry, Route};
 use crate::session::{self, AdaptiveSlots, Bulkhead, GpuLoad, Grpc, Setup};
 use crate::trace::SpanSink;
+use lockgate_tls::grpc::{Access, Bearer, Credential, TlsFiles as Tls};
 
 const SLOTS_DEFAULT: u32 = 64;
 const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);

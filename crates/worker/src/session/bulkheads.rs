@@ -162,9 +162,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::access::Bearer;
     use crate::registry::Route;
     use crate::session::Grpc;
+    use lockgate_tls::grpc::Bearer;
 
     fn group(name: &str, topics: &[&str]) -> Bulkhead {
         Bulkhead { name: name.to_owned(), slots: 3, topics: topics.iter().map(|topic| (*topic).to_owned()).collect() }

@@ -14,8 +14,8 @@ use tonic::{Code, Status};
 
 use super::state::SessionState;
 use super::uplink::Uplink;
-use crate::access::{Bearer, BearerChannel};
 use crate::error::chain;
+use lockgate_tls::grpc::{Bearer, BearerChannel};
 
 /// A server that does not answer a connect, a hello or a beat for this long is given up for another address.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);

@@ -176,9 +176,9 @@ mod tests {
     use lockgate_proto::v1::{BeatAck, Hello};
 
     use super::*;
-    use crate::access::Bearer;
     use crate::registry::Registry;
     use crate::session::dial::Grpc;
+    use lockgate_tls::grpc::Bearer;
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_unanswered_beat_decides() {

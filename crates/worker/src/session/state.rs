@@ -21,10 +21,10 @@ use super::held::{HeldAttempts, Removed, StoppedAttempt};
 use super::journal::Journal;
 use super::outbox::Outbox;
 use super::uplink::StreamPhase;
-use crate::access::BearerChannel;
 use crate::registry::Registry;
 use crate::trace::{self, SpanSink};
 use crate::wall;
+use lockgate_tls::grpc::BearerChannel;
 
 /// An attempt that no longer runs, and how it ended.
 pub(crate) struct EndedAttempt {

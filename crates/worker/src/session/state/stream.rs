@@ -8,8 +8,8 @@ use lockgate_proto::v1::{Beat, Hello, WorkerMessage};
 use tokio::time::Instant;
 
 use super::{LockedState, SessionState};
-use crate::access::BearerChannel;
 use crate::session::uplink::StreamPhase;
+use lockgate_tls::grpc::BearerChannel;
 
 /// A result without an answer for this long is sent again on the same stream.
 const RESEND_AFTER: Duration = Duration::from_secs(5);

@@ -1,22 +1,23 @@
-//! How a server is reached: over TLS or without, and with which credential.
+//! How workers and clients reach a Lockgate server over gRPC: over TLS or without, and with which credential.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::Uri;
-use lockgate_tls::{FileNames, TlsError, TlsPaths};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Request, Status};
 
+use crate::{FileNames, TlsError, TlsPaths};
+
 /// Applications have their own flags for these files, so errors name the files' purpose.
 const NAMES: FileNames = FileNames { ca: "TLS authority", cert: "client certificate", key: "key of the client certificate" };
 
 /// A channel that adds the credential to every call.
-pub(crate) type BearerChannel = InterceptedService<Channel, Bearer>;
+pub type BearerChannel = InterceptedService<Channel, Bearer>;
 
 /// An API key or a token. Its `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl fmt::Debug for Credential {
 
 /// TLS settings for `https` addresses. All files are PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsFiles {
     /// Authorities trusted besides the public ones.
     pub ca: Option<PathBuf>,
     /// The client certificate with its chain, and its key.
@@ -59,7 +60,7 @@ pub struct Tls {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     pub credential: Option<Credential>,
-    pub tls: Tls,
+    pub tls: TlsFiles,
     /// The server is in this process, whatever its address looks like, so a credential may be sent to it without TLS.
     pub in_process: bool,
     /// The caller allows a credential to be sent over a network without TLS, because the network is trusted or encrypted
@@ -127,7 +128,7 @@ impl Interceptor for Bearer {
     }
 }
 
-impl Tls {
+impl TlsFiles {
     fn config(&self) -> Result<ClientTlsConfig, AccessError> {
         let (cert, key) = self.identity.clone().unzip();
         let tls = TlsPaths { ca: self.ca.clone(), cert, key }.read(NAMES).map_err(AccessError::Files)?;
@@ -144,7 +145,7 @@ impl Tls {
 
 /// Whether the address is on this machine.
 fn is_here(uri: &Uri) -> bool {
-    lockgate_tls::is_here(uri.host().unwrap_or_default())
+    crate::is_here(uri.host().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -197,10 +198,10 @@ mod tests {
         let empty = file.path().to_owned();
         let missing = PathBuf::from("/no/such/file");
         let cases = [
-            (Tls { ca: Some(missing.clone()), identity: None }, "/no/such/file"),
-            (Tls { ca: Some(empty.clone()), identity: None }, "no certificate in it"),
-            (Tls { ca: None, identity: Some((missing, empty.clone())) }, "client certificate /no/such/file"),
-            (Tls { ca: None, identity: Some((empty.clone(), empty)) }, "no certificate in it"),
+            (TlsFiles { ca: Some(missing.clone()), identity: None }, "/no/such/file"),
+            (TlsFiles { ca: Some(empty.clone()), identity: None }, "no certificate in it"),
+            (TlsFiles { ca: None, identity: Some((missing, empty.clone())) }, "client certificate /no/such/file"),
+            (TlsFiles { ca: None, identity: Some((empty.clone(), empty)) }, "no certificate in it"),
         ];
         for (tls, expected) in cases {
             let error = Access { tls, ..Access::default() }.endpoint("https://host").unwrap_err().to_string();
