@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Severity, TidyFinding};
 
 /// The direction of the architecture. `*` is everything that ships. Adapters are the crates in `adapters/`.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("lockgate-contract", &[]),
     ("lockgate-core", &["lockgate-contract"]),
     ("lockgate-ports", &["lockgate-core"]),
@@ -17,6 +17,7 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("lockgate-api", &["lockgate-core", "lockgate-proto"]),
     ("lockgate-gateway", &["lockgate-core", "lockgate-ports", "lockgate-engine", "lockgate-proto", "lockgate-api"]),
     ("lockgate-worker", &["lockgate-contract", "lockgate-proto", "lockgate-tls"]),
+    ("lockgate-client", &["lockgate-contract", "lockgate-proto", "lockgate-tls"]),
     ("lockgate-model", &["lockgate-core", "lockgate-ports", "lockgate-sql"]),
     ("lockgate-conformance", &["lockgate-core", "lockgate-ports", "lockgate-model"]),
     ("lockgate-sim", &["lockgate-core", "lockgate-ports", "lockgate-engine", "lockgate-memory", "lockgate-model"]),
