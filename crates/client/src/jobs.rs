@@ -7,12 +7,14 @@ use lockgate_contract::limits::BATCH_JOBS_MAX;
 use lockgate_proto::v1;
 use lockgate_proto::v1::submit_jobs_response::{Item, item};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::builder::Client;
 use crate::error::ClientError;
 use crate::new_job::NewJob;
 use crate::record::JobRecord;
 use crate::state::JobState;
+use crate::watch::JobUpdates;
 
 /// About how many bytes of payloads go into one message: servers take 4 MiB.
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
@@ -179,6 +181,39 @@ impl JobHandle {
     /// Everything about the job.
     pub async fn get(&self) -> Result<JobRecord, ClientError> {
         self.client.get(&self.job_id).await
+    }
+
+    /// What happens to the job, from its first event until it ends.
+    pub fn watch(&self) -> JobUpdates {
+        JobUpdates::new(self.client.clone(), self.job_id.clone(), 0)
+    }
+
+    /// Waits until the job has ended, also over a restart of the server; the job as it ended.
+    pub async fn wait(&self) -> Result<JobRecord, ClientError> {
+        let mut updates = self.watch();
+        while updates.next().await?.is_some() {}
+        self.get().await
+    }
+
+    /// Waits for the job and reads its result. A job that ended without success is [`ClientError::JobFailed`].
+    pub async fn result<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        let job = self.wait().await?;
+        if !job.succeeded() {
+            return Err(ClientError::JobFailed(Box::new(job)));
+        }
+        if job.payload_hidden {
+            let message = format!("the result of job {} is hidden: the credential may not see payloads", self.job_id);
+            return Err(ClientError::NotAllowed { code: "payload_hidden".to_owned(), message });
+        }
+        let json = job.result.as_deref().map_or("null", |result| result.get());
+        serde_json::from_str(json)
+            .map_err(|error| ClientError::Result { job_id: self.job_id.clone(), message: error.to_string() })
+    }
+
+    /// Like [`result`](Self::result), for as long as this.
+    pub async fn result_within<T: DeserializeOwned>(&self, within: Duration) -> Result<T, ClientError> {
+        let timed_out = |_| ClientError::TimedOut { server: self.client.server.to_string(), within };
+        tokio::time::timeout(within, self.result()).await.map_err(timed_out)?
     }
 
     /// Cancels the job; its state afterwards.

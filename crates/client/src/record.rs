@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::new_job::priority_word;
 use crate::state::JobState;
+use crate::watch::Progress;
 
 /// A job and what became of it.
 #[derive(Clone, Debug, Serialize)]
@@ -45,6 +46,8 @@ pub struct JobRecord {
     pub result: Option<Box<RawValue>>,
     /// The caller may not read payload and result.
     pub payload_hidden: bool,
+    /// The latest progress of the running attempt.
+    pub progress: Option<Progress>,
     /// Oldest first. Empty in lists.
     pub history: Vec<AttemptRecord>,
     pub parent_job_id: String,
@@ -118,6 +121,7 @@ impl From<v1::Job> for JobRecord {
             payload: raw(&job.payload_json),
             result: raw(&job.result_json),
             payload_hidden: job.payload_hidden,
+            progress: job.progress.map(Into::into),
             history: job.history.into_iter().map(Into::into).collect(),
             parent_job_id: job.parent_job_id,
             child_key: job.child_key,

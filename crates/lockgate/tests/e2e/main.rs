@@ -4,6 +4,7 @@ mod access;
 mod backup;
 mod chaos;
 mod children;
+mod client;
 mod clocks;
 mod cluster;
 mod crash;
