@@ -69,6 +69,11 @@ impl JobError {
         Self(ErrorKind::AwaitChildren(wait))
     }
 
+    /// Whether it ends the job: no further attempt is made, whatever the job's retries are.
+    pub const fn is_fatal(&self) -> bool {
+        matches!(self.0, ErrorKind::Fatal { .. })
+    }
+
     pub(crate) fn into_outcome(self) -> Outcome {
         match self.0 {
             ErrorKind::Retryable { error, code, after } => {
