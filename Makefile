@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev migrate api test test-full proto-lint workflow-lint licences verify dist sign-dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs servers nextest deny
+.PHONY: help run worker dev migrate api test test-full proto-lint workflow-lint licences verify dist sign-dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs sdk-python servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ licences: deny ## the licences, bans and sources of dependencies
 verify: test licences ## test, and licences, and the docs of the code
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
-test-full: verify api docs dist ## everything that ends by itself: verify, api, docs, dist, try-dist
+test-full: verify api docs sdk-python dist ## everything that ends by itself: verify, api, docs, sdk-python, dist, try-dist
 	tools/try-dist
 
 dist: ## what users install, into target/dist/out: tarball, Debian package, wheel, npm packages, SBOM, provenance, checksums
@@ -108,6 +108,9 @@ docs: ## build the documentation site into target/book/html and check its links
 
 api: ## validate /openapi.json, and run a tour with clients that are generated from it, in Python and TypeScript
 	tools/check-api
+
+sdk-python: ## the wheel of the Python package, in target/sdk-python/wheels: lints, types and tests against a real server
+	tools/check-sdk-python
 
 servers:
 	@tools/get-servers
