@@ -8,6 +8,7 @@ pub mod audit;
 pub mod clock_guard;
 pub mod config;
 pub mod dag;
+pub mod edge;
 pub mod fairness;
 mod formula;
 mod glob;

@@ -7,7 +7,6 @@ mod dispatch;
 mod elsewhere;
 mod outbound;
 mod pace;
-mod protocol;
 mod recall;
 mod report;
 mod revoke;
@@ -19,7 +18,7 @@ pub use attach::Attachment;
 pub(crate) use bus_workers::DetachedSessions;
 pub(crate) use dispatch::Batch;
 pub(crate) use elsewhere::StrangerView;
-pub use protocol::{
+pub use lockgate_core::edge::{
     Acknowledged, Assignment, AttemptProgress, Beat, Began, FromWorker, Hello, InventoryItem, LogReport, ResultReport,
     ToWorker, Welcome,
 };

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::ids::{AttemptToken, SessionId};
-use lockgate_core::job::Job;
 use lockgate_core::limits::SLOTS_MAX;
 use lockgate_core::placement::{Candidate, Unavailable};
-use lockgate_core::trace::TraceParent;
 
 use super::sessions::{EdgeSession, EdgeState, HeldAttempt, LeavingAttempt};
-use super::{Assignment, ToWorker};
+use super::ToWorker;
 
 impl EdgeState {
     /// Tells the roster what became of a session.
@@ -122,18 +120,6 @@ impl EdgeSession {
         if self.draining && self.held.is_empty() {
             // A closed stream means that the worker attaches again, and says again that it is draining.
             self.outbound.tell(ToWorker::Dismissed);
-        }
-    }
-}
-
-impl Assignment {
-    pub(super) fn of(job: &Arc<Job>, trace: Option<TraceParent>) -> Self {
-        let binding = job.life.attempt.binding.as_ref();
-        Self {
-            number: binding.map_or(0, |b| b.assignment),
-            timeout: binding.map(|b| b.timeout_at.since(b.dispatched_at)).unwrap_or_default(),
-            job: job.clone(),
-            trace,
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_core::ids::{AttemptToken, JobId, SessionId};
-use lockgate_core::job::{Job, Outcome};
-use lockgate_core::time::Timestamp;
-use lockgate_core::trace::TraceParent;
-use lockgate_core::worker::{Load, WorkerProfile};
+use crate::ids::{AttemptToken, JobId, SessionId};
+use crate::job::{Job, Outcome};
+use crate::time::Timestamp;
+use crate::trace::TraceParent;
+use crate::worker::{Load, WorkerProfile};
 
 /// First words of a stream.
 #[derive(Clone, Debug)]
@@ -146,4 +146,17 @@ pub struct Assignment {
     pub timeout: Duration,
     /// What the worker's own spans stand below.
     pub trace: Option<TraceParent>,
+}
+
+impl Assignment {
+    /// Of a job that is bound to a session.
+    pub fn of(job: &Arc<Job>, trace: Option<TraceParent>) -> Self {
+        let binding = job.life.attempt.binding.as_ref();
+        Self {
+            number: binding.map_or(0, |b| b.assignment),
+            timeout: binding.map(|b| b.timeout_at.since(b.dispatched_at)).unwrap_or_default(),
+            job: job.clone(),
+            trace,
+        }
+    }
 }
