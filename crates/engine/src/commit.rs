@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use lockgate_core::edge::EdgeState;
 use lockgate_core::ids::{JobId, JobSeq};
 use lockgate_core::job::{Effect, Illegal, Input, Job, JobState, Transition};
 use lockgate_core::policy::FailMode;
@@ -14,7 +15,6 @@ use lockgate_ports::{Bell, ChangeError, JobChange, Settlement, StoreError};
 
 use crate::Inner;
 use crate::damage::ReadRow;
-use crate::edge::Freed;
 use crate::error::ApiError;
 use crate::health::{StoreCall, progress};
 use crate::journal;
@@ -156,15 +156,17 @@ impl Inner {
                 match effect {
                     Effect::Offer => offers.push(job.clone()),
                     Effect::Stop { session, token } => {
-                        if self.edge.stop(&session, &token, &job) {
+                        let stop = |edge: &mut EdgeState, now| edge.on_superseded(&session, &token, &job, now);
+                        let (is_leaving, effects) = self.edge.step_with(stop);
+                        self.perform(effects).await;
+                        if is_leaving {
                             leaving.insert(token);
                         }
                     }
                     Effect::Settled { token, .. } if leaving.contains(&token) => {}
                     Effect::Settled { session, token } => {
-                        if self.edge.settle(&session, &token) != Freed::Nothing {
-                            self.wake.dispatch.notify_one();
-                        }
+                        let effects = self.edge.step(|edge, _| edge.on_settled(&session, &token));
+                        self.perform(effects).await;
                         over.push(token);
                     }
                 }

@@ -179,7 +179,7 @@ impl Inner {
             let pools = pools.map_or_else(|| known.pools.clone(), Arc::new);
             let routing = Arc::new(Routing::new(pools, states.unwrap_or_else(|| known.states.clone())));
             // The roster first: who reads what is known here must not judge by less.
-            self.edge.adopt(routing.clone());
+            self.edge.ask(|edge, _| edge.on_routing(routing.clone()));
             *self.config.routing.lock() = routing.clone();
             tracing::info!(pools = %routing.id().pools, states = %routing.id().states, "pools in force");
         }

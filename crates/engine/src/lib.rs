@@ -152,7 +152,7 @@ impl Engine {
         let config = config::ActiveConfig::default();
         let inner = Inner {
             holder: edge.as_str().into(),
-            edge: edge::Edge::new(edge, config.routing(), settings.handover_wait, !settings.exclusive_store),
+            edge: edge::Edge::new(edge, config.routing(), settings.edge_rules()),
             watched: loops::WatchedEdges::default(),
             turns: loops::RequeuePacer::new(settings.loss_rate, settings.edge_renew),
             detached: edge::DetachedSessions::default(),

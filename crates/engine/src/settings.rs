@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::edge::EdgeRules;
 use lockgate_core::limits::Limits;
 use lockgate_core::policy::InputPolicy;
 
@@ -155,5 +156,13 @@ impl Default for Settings {
             batch_max: 1_000,
             exclusive_store: true,
         }
+    }
+}
+
+impl Settings {
+    /// What the edge goes by.
+    pub(crate) fn edge_rules(&self) -> EdgeRules {
+        let Self { exclusive_store, edge_ttl, edge_grace, lost_after, handover_wait, .. } = *self;
+        EdgeRules { lost_after, handover_wait, lease: (!exclusive_store).then_some(edge_ttl + edge_grace) }
     }
 }

@@ -50,7 +50,7 @@ impl LimitedLanes {
             }
         }
         let waiting: Vec<_> = crowds.iter().map(|((_, shape), jobs)| (shape.clone(), jobs.iter().sum::<u64>())).collect();
-        set_apart(&mut queues, &crowds, &edge.look_over(&waiting));
+        set_apart(&mut queues, &crowds, &edge.ask(|edge, _| edge.look_over(&waiting)));
         queues
     }
 

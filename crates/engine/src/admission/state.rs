@@ -145,7 +145,7 @@ impl AdmissionState {
             // Those may take the slots that are free now.
             let under_way: u64 = self.under_way_to.get(pool).map_or(0, |jobs| jobs.iter().sum());
             let meter = self.pools.entry(pool.clone()).or_default();
-            quotas.ceilings.admit_to(pool, priority, meter, now, || edge.has_slot(shape, under_way))?;
+            quotas.ceilings.admit_to(pool, priority, meter, now, || edge.ask(|edge, _| edge.has_slot(shape, under_way)))?;
         }
         for Spot { pool, .. } in spots {
             self.pools.entry(pool.clone()).or_default().admit(now, priority, 1);

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::edge::{Acknowledged, ResultReport};
 use lockgate_core::ids::{AttemptToken, SessionId};
 use lockgate_ports::SessionRow;
-use tokio::time::Instant;
 
-use super::{Acknowledged, Edge, ResultReport};
 use crate::error::ApiError;
 use crate::looks::Looks;
 use crate::service::to_the_end;
@@ -30,7 +29,7 @@ impl Engine {
 
     /// Messages of workers cannot be received now, or could not a moment ago: their silence proves nothing.
     pub fn deaf(&self) {
-        self.inner.edge.forgive_posted();
+        self.inner.edge.ask(|edge, now| edge.on_deaf(now));
         self.inner.detached.forget();
         self.inner.unregistered.forget();
     }
@@ -43,26 +42,13 @@ impl Inner {
         results: &[ResultReport],
     ) -> Result<Vec<(AttemptToken, Acknowledged)>, ApiError> {
         // No session has the epoch 0: what is held elsewhere is read from the Store.
-        let epoch = self.edge.epoch(session).unwrap_or(0);
+        let epoch = self.edge.look(|edge| edge.epoch(session)).unwrap_or(0);
         self.hear(session, epoch);
         let committed = self.commit_results(session, epoch, results).await;
         if let Err(error) = &committed {
             self.health.cut_off(error);
         }
         Ok(committed?)
-    }
-}
-
-impl Edge {
-    fn epoch(&self, id: &SessionId) -> Option<u64> {
-        self.state.lock().sessions.get(id).map(|session| session.epoch)
-    }
-
-    fn forgive_posted(&self) {
-        let mut state = self.state.lock();
-        for session in state.sessions.values_mut().filter(|session| session.profile.lost_after_ms.is_some()) {
-            session.heard_at = Instant::now();
-        }
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use lockgate_core::edge::Want;
 use lockgate_core::ids::PoolName;
 use lockgate_core::lane::{Priority, Shape};
 use lockgate_core::pools::{Closed, DEFAULT_POOL, Route, Routing};
 use lockgate_core::time::Timestamp;
-use lockgate_ports::{ClaimRequest, Demand};
+use lockgate_ports::{ClaimRequest, Demand, Seat};
 
 use super::dispatch::DispatchBatch;
-use super::seats::Want;
 use crate::Inner;
 
 impl Inner {
@@ -72,10 +72,11 @@ impl Inner {
 
     /// What is urgent and found no place takes one from what has not begun. Asked after everything of this round was sent: it
     /// may be that.
-    pub(super) fn make_room(&self, urgent: Vec<Want>, routing: &Routing) {
+    pub(super) async fn make_room(&self, urgent: Vec<Want>, routing: &Routing) {
         for want in urgent {
             if let Ok(route) = routing.pools.route(&want.shape) {
-                self.edge.ask_back(&want.shape, &route, routing, want.urgency);
+                let effects = self.edge.step(|edge, _| edge.on_urgent(&want.shape, &route, routing, want.urgency));
+                self.perform(effects).await;
             }
         }
     }
@@ -83,7 +84,7 @@ impl Inner {
     /// The pool that a shape tries after `rank` others: its route, but the pool of the worker it prefers first, while that
     /// one is open and the worker has room.
     fn choice(&self, shape: &Shape, route: &Route, routing: &Routing, rank: usize) -> Option<PoolName> {
-        let preferred = shape.preferred_worker.as_ref().and_then(|worker| self.edge.ready_in(worker));
+        let preferred = shape.preferred_worker.as_ref().and_then(|worker| self.edge.look(|edge| edge.ready_in(worker)));
         let open = |pool: &PoolName| route.contains(pool) && routing.closed(pool).is_none();
         let Some(first) = preferred.filter(open) else { return route.pools().get(rank).cloned() };
         let others = route.pools().iter().filter(|pool| **pool != first).cloned();
@@ -99,12 +100,12 @@ impl Inner {
         out: &mut DispatchBatch,
         again_at: &mut Option<Timestamp>,
     ) -> Vec<Want> {
-        let plan = self.edge.plan(serving, &wants);
+        let plan = self.edge.ask(|edge, now| edge.plan(serving, &wants, now));
         if !plan.seats.is_empty() && self.config.is_laid_out_by(&plan.routing.pools) {
             let request = ClaimRequest {
                 pool: pool.clone(),
                 serving: serving.clone(),
-                seats: plan.seats.iter().map(|place| place.seat.clone()).collect(),
+                seats: plan.seats.iter().map(|seat| Seat { shapes: seat.shapes.clone(), free: seat.free }).collect(),
                 limit: self.settings.batch_max,
                 now: self.ports.clock.now(),
             };
@@ -112,7 +113,7 @@ impl Inner {
             let claimed = self.ports.lanes.claim(request).await;
             *again_at = claimed.again_at;
             let tickets = self.tickets(claimed.claims, began, &plan).await;
-            self.take_places(tickets, out);
+            self.take_places(tickets, out).await;
         }
         let short = wants.into_iter().zip(plan.short).filter(|(_, short)| *short > 0);
         short.map(|(want, jobs)| Want { jobs, ..want }).collect()

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::edge::{SeatPlan, TracedJob, Unplaced, Want};
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Input, Job, JobState};
 use lockgate_core::pools::{Routing, RoutingId};
@@ -13,12 +14,10 @@ use lockgate_ports::{Bell, ChangeError, Claim, Settlement, SnapshotKind, StoreEr
 use tokio::time::Instant;
 
 use super::claim::by_pool;
-use super::seats::{SeatPlan, Want};
-use super::sessions::Reservation;
+use crate::Inner;
 use crate::commit::{JobDecision, Undriven};
 use crate::health::progress;
 use crate::traces::{Lap, TraceStart};
-use crate::{Inner, Settings};
 
 /// What was claimed longer ago is claimed anew: its times would be wrong, and others had no chance to have it.
 const GOOD_FOR: Duration = Duration::from_secs(5);
@@ -99,32 +98,27 @@ impl Inner {
         let (routing, since) = (self.routing(), Instant::now());
         let (out, urgent) = (DispatchBatch::default(), Vec::new());
         let mut batch = Batch { out, urgent, routing: Arc::clone(&routing), since, misplaced: false, again_at: None };
-        if self.config.is_unreadable() || self.may_be_closed() {
+        if self.config.is_unreadable() || self.edge.ask(|edge, now| edge.may_be_closed(now)) {
             // The active pools cannot be parsed here, or our edge lease may be gone: claim nothing.
             return batch;
         }
         batch.again_at = self.pass_time().await;
         // From lanes that are away nothing can be claimed.
         let demand = self.ports.lanes.demand().await.unwrap_or_default();
-        self.edge.begin_round();
+        self.edge.ask(|edge, _| edge.begin_round());
         batch.urgent = self.claim_all(by_pool(demand), &routing, &mut batch.out, &mut batch.again_at).await;
-        self.edge.end_round();
+        self.edge.ask(|edge, now| edge.end_round(now));
         self.wake.feed.notify_one();
         // Before anything else is claimed: it may fit elsewhere.
         let (closed, early) = (std::mem::take(&mut batch.out.closed), std::mem::take(&mut batch.out.early));
         batch.misplaced = !closed.is_empty();
         let due = early.iter().map(|ticket| ticket.job.life.due_at);
-        let left = self.edge.left_until().map(|at| self.ports.clock.now() + at.saturating_duration_since(Instant::now()));
+        let left = self.edge.ask(|edge, now| Some(edge.left_until(now)?.since(now)));
+        let left = left.map(|rest| self.ports.clock.now() + rest);
         batch.again_at = batch.again_at.into_iter().chain(due).chain(left).min();
         self.give_back(early).await;
         self.give_to_others(closed).await;
         batch
-    }
-
-    /// Others call this process dead by now, and have or will have what it holds.
-    fn may_be_closed(&self) -> bool {
-        let Settings { exclusive_store, edge_ttl, edge_grace, .. } = &self.settings;
-        !exclusive_store && self.edge.lease_age() > *edge_ttl + *edge_grace
     }
 
     /// One commit for everything that was claimed.
@@ -133,7 +127,7 @@ impl Inner {
         let judged = self.judge_again(std::mem::take(&mut out.stale)).await;
         self.send_out(out).await?;
         judged?;
-        self.make_room(urgent, &routing);
+        self.make_room(urgent, &routing).await;
         Ok(())
     }
 
@@ -239,35 +233,32 @@ impl Inner {
         }
     }
 
-    /// The place is taken before the commit and given up if it fails, so that whatever happens to the job in between
-    /// finds the place and frees it.
-    pub(super) fn take_places(&self, tickets: Vec<DispatchTicket>, out: &mut DispatchBatch) {
-        for mut ticket in tickets {
-            if !self.verdict_stands(&ticket.job) {
-                out.stale.push(ticket);
-                continue;
-            }
-            let Some(dispatch) = self.edge.next_dispatch(&ticket.session, ticket.epoch, &ticket.routing) else {
-                out.closed.push(ticket);
-                continue;
-            };
-            let Ok(transition) = ticket.job.next(Input::Dispatch(dispatch), &self.env(Judgement::UNASKED)) else {
-                out.early.push(ticket);
-                continue;
-            };
-            match self.edge.reserve(&ticket.session, ticket.epoch, Arc::new(transition.job.clone())) {
-                Reservation::Taken => {
-                    ticket.placed = true;
-                    if ticket.claim.lane.shape.preferred_worker.is_some() {
-                        self.edge.tell_of(&ticket.session);
+    /// Takes places for what was claimed, all of them at one moment.
+    pub(super) async fn take_places(&self, tickets: Vec<DispatchTicket>, out: &mut DispatchBatch) {
+        let (tickets, stale): (Vec<_>, Vec<_>) = tickets.into_iter().partition(|ticket| self.verdict_stands(&ticket.job));
+        out.stale.extend(stale);
+        let effects = self.edge.step(|edge, now| {
+            let mut effects = Vec::new();
+            for mut ticket in tickets {
+                let (session, env) = ((&ticket.session, ticket.epoch), self.env(Judgement::UNASKED));
+                match edge.reserve(session, &ticket.routing, &ticket.job, &env, now) {
+                    Ok((transition, more)) => {
+                        effects.extend(more);
+                        if ticket.claim.lane.shape.preferred_worker.is_some() {
+                            effects.extend(edge.on_preferred(&ticket.session));
+                        }
+                        ticket.placed = true;
+                        out.steps.push(JobDecision { before: ticket.job.clone(), transition });
+                        out.sent.push(ticket);
                     }
-                    out.steps.push(JobDecision { before: ticket.job.clone(), transition });
-                    out.sent.push(ticket);
+                    Err(Unplaced::Closed) => out.closed.push(ticket),
+                    Err(Unplaced::Early) => out.early.push(ticket),
+                    Err(Unplaced::Known) => out.known.push(gone_from(&ticket.claim)),
                 }
-                Reservation::Known => out.known.push(gone_from(&ticket.claim)),
-                Reservation::Closed => out.closed.push(ticket),
             }
-        }
+            effects
+        });
+        self.perform(effects).await;
     }
 
     async fn send_out(&self, out: DispatchBatch) -> Result<(), StoreError> {
@@ -298,7 +289,7 @@ impl Inner {
         }
         self.metrics.dispatched(&dispatched);
         self.traces.sent(committing, claims.into_iter().zip(&dispatched));
-        self.assign(dispatched);
+        self.assign(dispatched).await;
         self.set_aside(refused).await;
         self.look_again(moved, Doubt::Conflict).await;
         Ok(())
@@ -310,20 +301,24 @@ impl Inner {
         if tickets.is_empty() {
             return;
         }
-        let aside = |ticket: DispatchTicket| {
-            self.unreserve(&ticket);
-            gone_from(&ticket.claim)
-        };
-        self.ports.lanes.settle(tickets.into_iter().map(aside).collect()).await;
+        self.unreserve(tickets.iter()).await;
+        self.ports.lanes.settle(tickets.iter().map(|ticket| gone_from(&ticket.claim)).collect()).await;
         self.wake.dispatch.notify_one();
     }
 
-    pub(super) fn assign(&self, jobs: Vec<Arc<Job>>) {
+    async fn assign(&self, jobs: Vec<Arc<Job>>) {
+        let jobs = self.traced(jobs);
+        let effects = self.edge.step(|edge, _| edge.on_dispatched(jobs));
+        self.perform(effects).await;
+    }
+
+    /// Jobs with what the spans of their workers stand below.
+    pub(super) fn traced(&self, jobs: Vec<Arc<Job>>) -> Vec<TracedJob> {
         let traced = |job: Arc<Job>| {
             let trace = self.traces.context(&job);
             (job, trace)
         };
-        self.edge.assign(jobs.into_iter().map(traced).collect());
+        jobs.into_iter().map(traced).collect()
     }
 
     /// Only a commit that surely failed gives the claims back; an unknown one is read back first.
@@ -337,17 +332,18 @@ impl Inner {
 
     /// Nothing of it was committed.
     async fn unsend(&self, sent: Vec<DispatchTicket>) {
-        for ticket in &sent {
-            self.unreserve(ticket);
-        }
+        self.unreserve(sent.iter()).await;
         self.give_to_others(sent).await;
     }
 
     /// Another ticket for the same attempt may have taken the place that this one did not.
-    fn unreserve(&self, ticket: &DispatchTicket) {
-        if ticket.placed {
-            self.edge.unreserve(&ticket.session, ticket.epoch, &ticket.job.life.attempt.token);
-        }
+    async fn unreserve(&self, tickets: impl Iterator<Item = &DispatchTicket>) {
+        let effects = self.edge.step(|edge, _| {
+            let placed = tickets.filter(|ticket| ticket.placed);
+            let token = |ticket: &DispatchTicket| ticket.job.life.attempt.token.clone();
+            placed.flat_map(|ticket| edge.on_undispatched(&ticket.session, ticket.epoch, &token(ticket))).collect()
+        });
+        self.perform(effects).await;
     }
 
     /// What another process may have a place for.
@@ -385,12 +381,13 @@ impl Inner {
                 continue;
             }
             gone.push(gone_from(&ticket.claim));
-            self.unreserve(&ticket);
+            self.unreserve(std::iter::once(&ticket)).await;
             if let Some(job) = job.filter(|job| job.state() == JobState::Scheduled) {
                 // Neither the job nor what is in force moved, so the session did: it must attach anew before it gets more.
                 let unmoved = doubt == Doubt::Conflict && job.version == ticket.job.version;
                 if unmoved && self.stands(&job, &ticket.routing, &mut in_force).await {
-                    self.edge.suspect(&ticket.session, ticket.epoch);
+                    let effects = self.edge.step(|edge, _| edge.on_disagreement(&ticket.session, ticket.epoch));
+                    self.perform(effects).await;
                 }
                 waiting.push(job);
             } else {
@@ -404,7 +401,7 @@ impl Inner {
         if freed {
             self.wake.dispatch.notify_one();
         }
-        self.assign(ours);
+        self.assign(ours).await;
         self.catch_up(in_force).await;
         self.offer_due(waiting).await;
     }

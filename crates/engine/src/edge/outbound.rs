@@ -1,5 +1,6 @@
-//! What waits to be sent to a worker. Who never reads it is given up: it would wait in memory for as long as the worker beats.
+//! What waits to be sent to a worker. A worker that never reads it is given up: it would wait in memory for as long as the worker beats.
 
+use lockgate_core::edge::ToWorker;
 use lockgate_core::ids::WorkerId;
 use lockgate_core::limits::INVENTORY_MAX;
 use prometheus_client::metrics::counter::Counter;
@@ -7,25 +8,18 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 
-use super::ToWorker;
-
 /// Messages that may wait: of everything that a worker may hold it can be told at once. A worker that drains its
 /// stream stays far below this: most messages answer one of its own.
 const WAITING_MAX: usize = INVENTORY_MAX;
 
-/// The way to a worker.
+/// The way to a worker. Dropped when its stream ends: the far end hears of it then.
 pub(super) struct Outbound {
     worker: WorkerId,
-    /// Absent while no stream is attached.
-    stream: Option<Stream>,
-    /// Counts those that were given up.
-    cut: Counter,
-}
-
-struct Stream {
     waiting: Sender<ToWorker>,
     /// Dropped with the rest: that is how the other direction hears of it.
     _open: watch::Sender<()>,
+    /// Counts those that were given up.
+    cut: Counter,
 }
 
 /// The far end of a stream.
@@ -39,33 +33,31 @@ pub(super) struct FarEnd {
 impl Outbound {
     /// For a worker that says it holds so many attempts, each of which may have to be stopped before its stream is read.
     pub(super) fn open(worker: WorkerId, held: usize, cut: Counter) -> (Self, FarEnd) {
-        let (sender, waiting) = channel(WAITING_MAX + held);
+        let (waiting, far_end) = channel(WAITING_MAX + held);
         let (opened, open) = watch::channel(());
-        let stream = Some(Stream { waiting: sender, _open: opened });
-        (Self { worker, stream, cut }, FarEnd { waiting, open })
+        (Self { worker, waiting, _open: opened, cut }, FarEnd { waiting: far_end, open })
     }
 
-    /// Says something, if there is a stream. What is not heard is no loss: the worker attaches anew, and what it holds is
+    /// Says something. False if the stream takes no more. What is not heard is no loss: the worker attaches anew, and what it holds is
     /// compared then.
-    pub(super) fn tell(&mut self, message: ToWorker) {
-        let Some(stream) = &self.stream else { return };
-        if let Err(TrySendError::Full(_)) = stream.waiting.try_send(message) {
-            tracing::warn!(
-                worker_id = %self.worker,
-                waiting = stream.waiting.max_capacity(),
-                "worker stream closed: the worker does not read; restart it if it does not reconnect"
-            );
-            self.cut.inc();
-            self.close();
+    pub(super) fn tell(&self, message: ToWorker) -> bool {
+        match self.waiting.try_send(message) {
+            Ok(()) => true,
+            Err(TrySendError::Closed(_)) => false,
+            Err(TrySendError::Full(_)) => {
+                tracing::warn!(
+                    worker_id = %self.worker,
+                    waiting = self.waiting.max_capacity(),
+                    "worker stream closed: the worker does not read; restart it if it does not reconnect"
+                );
+                self.cut.inc();
+                false
+            }
         }
     }
 
-    pub(super) fn close(&mut self) {
-        self.stream = None;
-    }
-
-    /// Whether the stream still has a reader.
-    pub(super) fn is_open(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| !stream.waiting.is_closed())
+    /// Whether its reader went away.
+    pub(super) fn is_unread(&self) -> bool {
+        self.waiting.is_closed()
     }
 }

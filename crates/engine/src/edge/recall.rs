@@ -12,7 +12,7 @@ impl Inner {
     /// How many were called back. Those that had not started may be about to: a caller that promises more waits for that moment to
     /// pass. Repeated by the next tick until it went through.
     pub(crate) async fn recall(&self, in_force: &Arc<str>) -> Result<usize, StoreError> {
-        let unstarted = self.edge.unstarted();
+        let unstarted = self.edge.look(|edge| edge.unstarted());
         let driven = self.drive(unstarted.into_iter().map(|job| (job, Input::Judged)).collect()).await?;
         // One that the Store did not take may start all the same: it is called back again with the next tick.
         if let Some(Err(Undriven::Refused(why))) = driven.iter().find(|one| one.as_ref().is_err_and(Undriven::is_refused)) {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
+use lockgate_core::edge::{Acknowledged, AttemptProgress, EdgeEffect, FromWorker, LogReport, ReportedJob, ResultReport};
 use lockgate_core::ids::{AttemptToken, JobId, SessionId};
-use lockgate_core::job::{AttemptReport, Evidence, Input, Job, Outcome};
+use lockgate_core::job::{AttemptReport, Input, Job, Outcome};
 use lockgate_core::output::OutputStep;
 use lockgate_core::policy::FailMode;
 use lockgate_core::request::JobRequest;
@@ -13,8 +13,6 @@ use lockgate_core::time::Timestamp;
 use lockgate_ports::{Bell, LogLine, OutputMeta, StoreError};
 use tokio::time::Instant;
 
-use super::sessions::EdgeSession;
-use super::{Acknowledged, AttemptProgress, Beat, FromWorker, InventoryItem, LogReport, ResultReport, ToWorker};
 use crate::Inner;
 use crate::commit::Undriven;
 use crate::damage::ReadRow;
@@ -23,16 +21,8 @@ use crate::metrics::ResultPhase;
 /// Why a result came out unscanned.
 pub(crate) const NOBODY_SCANNED: &str = "output policy fail-open: nobody could scan the result";
 
-/// The job of a result, and when its attempt began if that is not stored yet.
-type ReportedJob = Option<(Arc<Job>, Option<Timestamp>)>;
-
 fn is_success(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Succeeded { .. })
-}
-
-/// Its handler came to an end by itself.
-fn ran(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Succeeded { .. } | Outcome::FailedRetryable { .. } | Outcome::FailedFatal { .. })
 }
 
 /// No handler that never began ends so.
@@ -42,20 +32,13 @@ fn began(outcome: &Outcome) -> bool {
 
 impl Inner {
     pub(super) async fn receive(&self, session: &SessionId, epoch: u64, message: FromWorker) {
-        let known = self.edge.with(session, epoch, |s| {
-            if message.draining {
-                s.says_it_drains = true;
-                s.drain();
-            }
+        let wall = self.ports.clock.now();
+        let effects = self.edge.step_with(|edge, now| {
+            let effects = edge.on_message(session, epoch, &message, now, wall);
+            (effects.is_some(), effects.unwrap_or_default())
         });
-        if known.is_none() {
-            return;
-        }
-        self.hear(session, epoch);
-        let now = self.ports.clock.now();
-        for (_, token) in &message.starts {
-            self.note_start(session, token, now);
-        }
+        let (true, effects) = effects else { return };
+        self.perform(effects).await;
         // Named while their attempts are known, kept after the results: log lines must not hold up an end.
         let lines = self.log_lines(session, epoch, message.logs);
         if !message.progress.is_empty() {
@@ -64,37 +47,29 @@ impl Inner {
         if !message.results.is_empty() {
             self.take_results(session, epoch, message.results).await;
         }
-        // Only of what it was told to stop: of all else it must say how it ended.
-        let known = |s: &mut EdgeSession| message.let_go.into_iter().filter(|token| s.leaving.contains_key(token)).collect();
-        let let_go: Vec<AttemptToken> = self.edge.with(session, epoch, known).unwrap_or_default();
-        self.let_go(session, let_go).await;
+        let wall = self.ports.clock.now();
+        let mut effects = self.edge.step(|edge, _| edge.on_let_go(session, epoch, message.let_go));
         if let Some(beat) = message.beat {
-            self.take_beat(session, epoch, beat).await;
+            // Each of them may take its time; the second is decided after the first is done.
+            self.follow_beat(session, std::mem::take(&mut effects)).await;
+            effects = self.edge.step(|edge, now| edge.on_beat(session, epoch, beat, now, wall));
         }
+        self.follow_beat(session, effects).await;
         self.keep_logs(session, lines).await;
         self.hear(session, epoch);
     }
 
-    /// The worker spoke. Said again after a long wait for the Store, in which its next words could not be heard.
-    pub(super) fn hear(&self, session: &SessionId, epoch: u64) {
-        let now = self.ports.clock.now();
-        self.edge.with(session, epoch, |s| {
-            s.heard_at = Instant::now();
-            s.heard_wall = now;
-        });
-    }
-
-    pub(super) fn note_started(&self, session: &SessionId, inventory: &[InventoryItem]) {
-        let now = self.ports.clock.now();
-        for item in inventory.iter().filter(|item| item.started) {
-            self.note_start(session, &item.token, now);
+    /// A failure is repeated by the next beat, which says the same.
+    async fn follow_beat(&self, session: &SessionId, effects: Vec<EdgeEffect>) {
+        if let Err(error) = self.follow_up(effects).await {
+            tracing::warn!(session = %session, %error, "attempts missing from the inventory could not be requeued yet");
         }
     }
 
-    fn note_start(&self, session: &SessionId, token: &AttemptToken, now: Timestamp) {
-        if let Some(job) = self.edge.note_start(session, token, now) {
-            self.metrics.started(&job, now);
-        }
+    /// The worker spoke. Whether it is attached under this epoch.
+    pub(super) fn hear(&self, session: &SessionId, epoch: u64) -> bool {
+        let wall = self.ports.clock.now();
+        self.edge.ask(|edge, now| edge.on_heard(session, epoch, now, wall))
     }
 
     /// How long the attempt of a stored result was in starting and in running. The worker's own words come first: of an attempt
@@ -112,35 +87,34 @@ impl Inner {
         }
         let ran = result.began.and_then(|began| began.ran).unwrap_or_else(|| now.since(start));
         self.metrics.ran(job, ran);
-        if let Some(pool) = self.edge.pool_of(&binding.session) {
+        if let Some(pool) = self.edge.look(|edge| edge.pool_of(&binding.session)) {
             self.metrics.pools.ran(&pool, ran);
         }
     }
 
     /// Results are acknowledged only after their commit. While the Store is away they are kept in hand and tried again.
     async fn take_results(&self, session: &SessionId, epoch: u64, results: Vec<ResultReport>) {
-        loop {
+        let Some(batch) = self.edge.ask(|edge, _| edge.on_results(session, epoch)) else { return };
+        let acks = loop {
             match self.commit_results(session, epoch, &results).await {
-                Ok(acks) => {
-                    self.send(session, epoch, ToWorker::Acks(acks));
-                    return;
-                }
+                Ok(acks) => break acks,
                 Err(error) => {
                     self.health.cut_off(&error);
                     tracing::warn!(session = %session, %error, results = results.len(), "results could not be stored yet");
                     // It will not pass, and must not hold up whatever else the worker says, who sends them again.
                     if error.is_damage() {
-                        return;
+                        break Vec::new();
                     }
                     tokio::time::sleep(self.settings.start_flush).await;
                 }
             }
-            self.hear(session, epoch);
             // A session that attached anew resends what was not acknowledged.
-            if self.edge.with(session, epoch, |_| ()).is_none() {
+            if !self.hear(session, epoch) {
                 return;
             }
-        }
+        };
+        let effects = self.edge.step(|edge, _| edge.on_decided(session, epoch, batch, acks));
+        self.perform(effects).await;
     }
 
     pub(super) async fn commit_results(
@@ -149,7 +123,6 @@ impl Inner {
         epoch: u64,
         results: &[ResultReport],
     ) -> Result<Vec<(AttemptToken, Acknowledged)>, StoreError> {
-        self.edge.note_runs(session, results.iter().filter(|result| ran(&result.outcome)).map(|result| &result.token));
         let (known, unread) = self.known(session, epoch, results).await?;
         let mut steps = self.check_outputs(results, &known).await.into_iter();
         let mut inputs = Vec::with_capacity(results.len());
@@ -187,15 +160,14 @@ impl Inner {
             superseded.extend((acknowledged == Acknowledged::Superseded).then(|| result.token.clone()));
             acks.push((result.token.clone(), acknowledged));
         }
-        self.free_places(session, over).await;
-        // The commit that ended these left their limits until the worker confirms, and this is the confirmation.
-        self.free_limits(superseded).await;
+        let effects = self.edge.step(|edge, _| edge.on_committed(session, &over, superseded));
+        self.perform(effects).await;
         Ok(acks)
     }
 
     /// What policy says about the results of those that succeeded, in their order.
-    async fn check_outputs(&self, results: &[ResultReport], known: &[ReportedJob]) -> Vec<OutputStep> {
-        let meta = |(result, known): (&ResultReport, &ReportedJob)| match (&result.outcome, known) {
+    async fn check_outputs(&self, results: &[ResultReport], known: &[Option<ReportedJob>]) -> Vec<OutputStep> {
+        let meta = |(result, known): (&ResultReport, &Option<ReportedJob>)| match (&result.outcome, known) {
             (Outcome::Succeeded { result }, Some((job, _))) => {
                 Some(OutputMeta { request: job.request.clone(), bytes: result.as_str().len() })
             }
@@ -267,16 +239,9 @@ impl Inner {
         session: &SessionId,
         epoch: u64,
         results: &[ResultReport],
-    ) -> Result<(Vec<ReportedJob>, BTreeSet<AttemptToken>), StoreError> {
+    ) -> Result<(Vec<Option<ReportedJob>>, BTreeSet<AttemptToken>), StoreError> {
         let mut unread = BTreeSet::new();
-        let mut known = self
-            .edge
-            .with(session, epoch, |s| {
-                let stored = |r: &ResultReport| s.held.get(&r.token).filter(|held| held.stored);
-                let held = |r: &ResultReport| stored(r).map(|held| (held.job.clone(), held.started));
-                results.iter().map(held).collect::<Vec<_>>()
-            })
-            .unwrap_or_else(|| vec![None; results.len()]);
+        let mut known = self.edge.ask(|edge, now| edge.reported(session, epoch, results, now));
         let missing: Vec<usize> = (0..results.len()).filter(|i| known[*i].is_none()).collect();
         if !missing.is_empty() {
             let ids: Vec<_> = missing.iter().map(|i| results[*i].job_id.clone()).collect();
@@ -293,38 +258,6 @@ impl Inner {
         Ok((known, unread))
     }
 
-    async fn take_beat(&self, session: &SessionId, epoch: u64, beat: Beat) {
-        self.note_started(session, &beat.inventory);
-        let inventory: BTreeSet<AttemptToken> = beat.inventory.into_iter().map(|item| item.token).collect();
-        let heard = self.edge.with(session, epoch, |s| {
-            (s.load, s.active_jobs) = (beat.load, beat.active_jobs);
-            let before = s.profile.slots;
-            let resized = beat.slots.filter(|slots| s.resize(*slots)).map(|slots| slots > before);
-            let gone = |job: &Arc<Job>| {
-                let number = job.life.attempt.binding.as_ref().map_or(u64::MAX, |b| b.assignment);
-                number <= beat.highest_assignment && !inventory.contains(&job.life.attempt.token)
-            };
-            let lost = s.stored().map(|held| held.job.clone()).filter(gone).collect::<Vec<_>>();
-            let let_go = s.let_go(beat.highest_assignment, &inventory, self.settings.lost_after);
-            s.say_again();
-            (lost, let_go, resized)
-        });
-        let (lost, let_go, resized) = heard.unwrap_or_default();
-        if let Some(grown) = resized {
-            self.metrics.pools.resized(grown);
-            self.wake.dispatch.notify_one();
-        }
-        self.let_go(session, let_go).await;
-        let evidence = Evidence::Attached { session: session.clone(), epoch };
-        // A failure is retried by the next beat, which says the same.
-        if let Err(error) = self.lose(session, lost, &evidence).await {
-            tracing::warn!(session = %session, %error, "attempts missing from the inventory could not be requeued yet");
-        }
-        // Nobody else could give away what is held here if nobody else can be there.
-        let lease_age = if self.settings.exclusive_store { Duration::ZERO } else { self.edge.lease_age() };
-        self.send(session, epoch, ToWorker::BeatAck { number: beat.number, lease_age });
-    }
-
     /// The jobs of attempts that the session holds. Their texts are cleaned outside the edge's lock: a scan may take its time.
     fn held_jobs<'t>(
         &self,
@@ -332,8 +265,7 @@ impl Inner {
         epoch: u64,
         tokens: impl Iterator<Item = &'t AttemptToken>,
     ) -> Vec<Option<Arc<Job>>> {
-        let held = |s: &mut EdgeSession| tokens.map(|token| Some(s.held.get(token)?.job.clone())).collect();
-        self.edge.with(session, epoch, held).unwrap_or_default()
+        self.edge.ask(|edge, _| edge.held_jobs(session, epoch, tokens))
     }
 
     async fn note_progress(&self, session: &SessionId, epoch: u64, reports: Vec<(AttemptToken, AttemptProgress)>) {
@@ -343,17 +275,8 @@ impl Inner {
             Some((token, AttemptProgress { message, ..progress }))
         };
         let cleaned: Vec<_> = reports.into_iter().zip(jobs).filter_map(clean).collect();
-        let bells = self.edge.with(session, epoch, |s| {
-            let mut bells = Vec::new();
-            for (token, progress) in cleaned {
-                if let Some(held) = s.held.get_mut(&token) {
-                    held.progress = Some(progress);
-                    bells.push(Bell::Job(held.job.request.job_id.clone()));
-                }
-            }
-            bells
-        });
-        self.ports.bus.ring(bells.unwrap_or_default()).await;
+        let effects = self.edge.step(|edge, _| edge.on_progress(session, epoch, cleaned));
+        self.perform(effects).await;
     }
 
     fn log_lines(&self, session: &SessionId, epoch: u64, reports: Vec<LogReport>) -> Vec<LogLine> {
@@ -376,9 +299,5 @@ impl Inner {
             Ok(()) => self.ports.bus.ring(jobs.into_iter().map(Bell::Job).collect()).await,
             Err(error) => tracing::warn!(session = %session, %error, "log lines were lost"),
         }
-    }
-
-    fn send(&self, session: &SessionId, epoch: u64, message: ToWorker) {
-        self.edge.with(session, epoch, |s| s.outbound.tell(message));
     }
 }

@@ -46,7 +46,7 @@ impl Inner {
         if gateway && self.settings.exclusive_store {
             // In a cluster, the round that checks other edges does it.
             let open = self.ports.store.open_sessions().await?;
-            self.edge.cut_overtaken(&open);
+            self.cut_overtaken(&open).await;
             self.close_unknown(open).await?;
         }
         let leads = scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await?;
@@ -70,7 +70,7 @@ impl Inner {
         if !self.ports.store.renew_edge(&self.edge.id(), self.settings.edge_ttl).await? {
             self.start_over().await?;
         }
-        self.edge.renewed(asked);
+        self.edge.ask(|edge, _| edge.on_renewed(self.edge.moment(asked)));
         self.health.renewed(asked);
         Ok(())
     }
@@ -80,7 +80,8 @@ impl Inner {
         let edge = EdgeId::from(self.ports.entropy.uuid(self.ports.clock.now()));
         tracing::warn!(edge = %edge, "edge lease was lost; workers attach again");
         self.ports.store.renew_edge(&edge, self.settings.edge_ttl).await?;
-        self.edge.reset(edge);
+        let effects = self.edge.step(|state, _| state.on_lease_lost(edge));
+        self.perform(effects).await;
         Ok(())
     }
 
@@ -88,7 +89,7 @@ impl Inner {
     /// told so. If their workers do not come again, no other process would ever miss them.
     pub(crate) async fn close_unknown(&self, open: Vec<SessionRow>) -> Result<(), StoreError> {
         let own = self.edge.id();
-        let is_unknown = |row: &SessionRow| row.edge == own && !self.edge.knows(&row.session, row.epoch);
+        let is_unknown = |row: &SessionRow| row.edge == own && !self.edge.look(|edge| edge.knows(&row.session, row.epoch));
         let unknown: Vec<_> = open.into_iter().filter(is_unknown).collect();
         let heard = Instant::now().checked_sub(self.settings.edge_renew * 2);
         if heard.is_none_or(|since| !self.health.could_hear_since(since)) {

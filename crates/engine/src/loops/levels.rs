@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::edge::EdgeState;
 use lockgate_core::ids::{JobSeq, PoolName};
 use lockgate_core::job::Duty;
 use lockgate_core::lane::ReadyKey;
@@ -67,7 +68,7 @@ impl Inner {
         self.metrics.sharing.bus_is(self.ports.bus.away().as_deref());
         self.metrics.loops.tasks(tokio::runtime::Handle::current().metrics().num_alive_tasks());
         let totals = self.ports.store.totals().await?;
-        let (live, held) = (totals.live, self.edge.held());
+        let (live, held) = (totals.live, self.edge.look(EdgeState::held));
         self.metrics.set_levels(&Levels { live, dead: totals.dead_letters, held });
         self.metrics.pools.set_workers(&self.pool_levels(&[]));
         Ok(self.queues_once(live, held, approvals).await)
@@ -130,14 +131,14 @@ impl Inner {
                 level.waiting_by[depth.lane.priority as usize] += depth.waiting;
             }
         }
-        for view in self.edge.views() {
+        for view in self.edge.survey(|edge, _| edge.views()) {
             if let Some(level) = pools.get_mut(&view.profile.pool) {
                 level.workers += 1;
                 level.slots += u64::from(view.profile.slots);
                 level.busy += view.busy as u64;
             }
         }
-        for view in self.edge.elsewhere() {
+        for view in self.edge.ask(|edge, now| edge.elsewhere(now)) {
             if let Some(level) = pools.get_mut(&view.profile.pool) {
                 // A worker that was not heard of lately may be at work, and must not be taken away as if it were not.
                 level.busy_elsewhere += view.seen.map_or(1, |(sighting, _)| u64::from(sighting.busy));

@@ -71,7 +71,8 @@ impl Inner {
         let tokens: BTreeSet<AttemptToken> = held.iter().map(|bound| bound.hold.token.clone()).collect();
         doubts.uncounted = tokens.difference(&counted).cloned().collect();
         self.count_missed(held, &before.uncounted, &doubts.uncounted).await;
-        let Some(leaving) = self.edge.leaving(&open).filter(|_| !unreadable) else {
+        let leaving = self.edge.ask(|edge, now| edge.leaving(open.iter().map(|row| (&row.session, row.epoch)), now));
+        let Some(leaving) = leaving.filter(|_| !unreadable) else {
             // A process that cannot be heard here may be waiting for a worker to let go, or hold a row that cannot be read here.
             doubts.over = before.over;
             return Ok(());

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::edge::{EdgeState, RemoteSession};
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Job, JobState};
-use lockgate_ports::{Bell, StoreError};
+use lockgate_ports::{Bell, SessionRow, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -42,7 +43,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             look_at = Instant::now() + health::jittered(inner.settings.edge_renew);
             inner.neighbours_once().await
         } else {
-            inner.stop_moved(inner.edge.held_of(&moved)).await
+            inner.stop_moved(inner.edge.look(|edge| edge.held_of(&moved))).await
         };
         if let Err(error) = looked {
             inner.health.store_failed(&error);
@@ -56,14 +57,16 @@ impl Inner {
     pub(crate) async fn neighbours_once(&self) -> Result<(), StoreError> {
         let own = self.edge.id();
         let open = self.ports.store.open_sessions().await?;
-        self.edge.cut_overtaken(&open);
+        self.cut_overtaken(&open).await;
         let (here, others): (Vec<_>, Vec<_>) = open.into_iter().partition(|row| row.edge == own);
-        self.edge.meet(others.into_iter().filter(|row| !row.edge_closed));
+        let others = others.into_iter().filter(|row| !row.edge_closed).map(remote);
+        self.edge.ask(|edge, now| edge.meet(others, now));
         let leaving: Vec<SessionId> = here.iter().filter(|row| row.sent_away).map(|row| row.session.clone()).collect();
-        self.edge.send_away(&leaving);
+        let effects = self.edge.step(|edge, _| edge.on_sent_away(&leaving));
+        self.perform(effects).await;
         self.close_unknown(here).await?;
         // Taken before the Store is asked: what is dispatched meanwhile is in neither or in both.
-        let held = self.edge.held_by_session();
+        let held = self.edge.look(EdgeState::held_by_session);
         let sessions: Vec<SessionId> = held.iter().map(|(session, _)| session.clone()).collect();
         if sessions.is_empty() {
             return Ok(());
@@ -74,6 +77,12 @@ impl Inner {
             .into_iter()
             .flat_map(|(session, jobs)| jobs.into_iter().filter(|job| unbound(&session, job)).collect::<Vec<_>>());
         self.stop_moved(gone.collect()).await
+    }
+
+    /// Ends the streams of sessions that attached anew without this process having been told of it.
+    pub(super) async fn cut_overtaken(&self, open: &[SessionRow]) {
+        let effects = self.edge.step(|edge, _| edge.on_overtaken(open.iter().map(|row| (&row.session, row.epoch))));
+        self.perform(effects).await;
     }
 
     /// Stops attempts that are held here and that the Store no longer counts.
@@ -89,6 +98,11 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+fn remote(row: SessionRow) -> RemoteSession {
+    let SessionRow { session, epoch, edge, profile, .. } = row;
+    RemoteSession { session, epoch, edge, profile }
 }
 
 /// Whether an attempt that is held here was ended by another process. One that is still being dispatched was not.

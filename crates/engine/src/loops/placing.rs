@@ -80,7 +80,9 @@ impl Inner {
         let routing = self.routing().id().clone();
         // What cannot be seen is not gone: it has been hopeless for as long as before.
         let Ok(waiting) = self.ports.lanes.demand().await else { return Ok(()) };
-        let hopeless = waiting.iter().filter_map(|demand| Some((demand.shape.clone(), self.edge.hopeless(&demand.shape)?)));
+        let hopeless = waiting
+            .iter()
+            .filter_map(|demand| Some((demand.shape.clone(), self.edge.ask(|edge, _| edge.hopeless(&demand.shape))?)));
         let given_up = self.hopeless.look(hopeless.collect(), &routing, now, &self.settings.limits);
         self.keep_tries(now).await?;
         if given_up.is_empty() {
@@ -140,7 +142,7 @@ impl Inner {
             Refusal::Unrouted(_) => Reason::NoPoolMapping,
             _ => Reason::NoWorkers,
         };
-        let change = self.edge.explain(&lane.shape).smallest_change(&lane.shape);
+        let change = self.edge.look(|edge| edge.explain(&lane.shape)).smallest_change(&lane.shape);
         let tries = self.settings.limits.placing_tries_max;
         let message: Arc<str> = format!("nobody could take it in {tries} tries ({refusal}). {change}").into();
         let mut after = None;

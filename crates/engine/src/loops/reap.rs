@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockgate_core::edge::{Departed, EdgeEffect, EdgeState};
 use lockgate_core::ids::{JobId, SessionId};
 use lockgate_core::job::{Evidence, Illegal, Input, Job, Reason};
 use lockgate_core::time::Timestamp;
@@ -14,14 +15,13 @@ use super::tick;
 use crate::Inner;
 use crate::commit::Undriven;
 use crate::damage::ReadRow;
-use crate::edge::Gone;
 
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut looked = Instant::now();
     while tick(&mut stop, inner.settings.reap_every).await {
         // A process that was stopped or starved received no beats.
         if looked.elapsed() > inner.settings.reap_every * 2 {
-            inner.edge.forgive();
+            inner.edge.ask(|edge, now| edge.on_standstill(now));
             inner.health.stood_still();
         }
         looked = Instant::now();
@@ -41,16 +41,19 @@ impl Inner {
         let overdue = if self.health.could_store_since(before) { self.reap_overdue(before).await } else { Ok(()) };
         // Silence counts only while we could have heard them: a worker waits for its results to be stored.
         let hears = self.health.could_hear_since(before);
-        let gone = self.edge.gone(self.settings.lost_after).into_iter();
-        for (session, epoch, gone) in gone.filter(|(.., gone)| hears || *gone == Gone::Left) {
+        for effect in self.edge.survey(|edge, now| edge.on_tick(now)) {
+            let EdgeEffect::Close { session, epoch, how } = effect else { continue };
+            if how == Departed::Silent && !hears {
+                continue;
+            }
             // The others are gone with the next tick too, unless they come back meanwhile. A round that takes too long would look
             // as if the process had stood still.
             if self.turns.left() == 0 || began.elapsed() >= self.settings.reap_every {
                 break;
             }
-            match gone {
-                Gone::Left => tracing::info!(session = %session, "drained worker left"),
-                Gone::Silent => {
+            match how {
+                Departed::Left => tracing::info!(session = %session, "drained worker left"),
+                Departed::Silent => {
                     tracing::warn!(session = %session, "worker session went silent; its attempts are requeued");
                 }
             }
@@ -63,7 +66,8 @@ impl Inner {
     async fn reap_overdue(&self, heard_since: Instant) -> Result<(), StoreError> {
         let now = self.ports.clock.now();
         let (mut late, mut unstarted) = (Vec::new(), Vec::new());
-        for job in self.edge.overdue(now - self.settings.timeout_grace, heard_since) {
+        let (late_by, heard_since) = (now - self.settings.timeout_grace, self.edge.moment(heard_since));
+        for job in self.edge.survey(|edge, _| edge.overdue(late_by, heard_since)) {
             match job.unstarted_since(now) {
                 Some(start_by) => unstarted.push((job, start_by)),
                 None => late.push((job, Input::Woken)),
@@ -102,7 +106,10 @@ impl Inner {
     pub(crate) async fn stop_held(&self, held: &Job, now: &Job) {
         let Some(binding) = &held.life.attempt.binding else { return };
         let token = &held.life.attempt.token;
-        if !self.edge.stop(&binding.session, token, now) {
+        let stop = |edge: &mut EdgeState, at| edge.on_superseded(&binding.session, token, now, at);
+        let (is_leaving, effects) = self.edge.step_with(stop);
+        self.perform(effects).await;
+        if !is_leaving {
             self.let_go(&binding.session, vec![token.clone()]).await;
             self.free_limits(vec![token.clone()]).await;
         }
@@ -123,10 +130,10 @@ impl Inner {
     /// Closes the session in the Store unless it attached again, then requeues what it held.
     pub(crate) async fn close_and_lose(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
         let closed = self.ports.store.close_session(session, epoch).await?;
-        let left = self.edge.remove(session, epoch);
+        let left = self.edge.step(|edge, _| edge.on_closed(session, epoch));
         if closed {
-            self.free_limits(self.edge.forget_stranger(session, epoch)).await;
-            self.left(left).await;
+            self.free_limits(self.edge.ask(|edge, _| edge.forget_stranger(session, epoch))).await;
+            self.follow_up(left).await?;
             self.lose_all(session, epoch).await?;
         }
         // Else it attached elsewhere, with what it has not let go of: the process that holds it now frees that.

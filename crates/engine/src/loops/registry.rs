@@ -7,7 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_ports::{Counters, CountersAway, Sighting};
+use lockgate_core::edge::EdgeState;
+use lockgate_ports::{Counters, CountersAway, Sighting, SnapshotWorker, WorkersSnapshot};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -59,7 +60,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             RegistryEvent::Stop => break,
             RegistryEvent::News => {
                 news_at = Instant::now() + NEWS_EVERY;
-                inner.post(inner.edge.news()).await;
+                inner.post(inner.edge.survey(EdgeState::news)).await;
             }
             RegistryEvent::Tell => {
                 tell_at = Instant::now() + health::jittered(inner.settings.beat_every);
@@ -72,8 +73,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 }
             }
             RegistryEvent::Heard(seen) => {
-                let leaves_jobs = inner.edge.leaves_jobs();
-                if inner.edge.saw(seen.iter(), Duration::ZERO) > 0 && leaves_jobs {
+                let leaves_jobs = inner.edge.look(EdgeState::leaves_jobs);
+                if inner.edge.ask(|edge, now| edge.saw(seen.iter(), Duration::ZERO, now)) > 0 && leaves_jobs {
                     // Whose they should be may have changed.
                     inner.wake.dispatch.notify_one();
                 }
@@ -91,7 +92,8 @@ impl Inner {
     async fn warm_start(&self, counters: &dyn Counters) {
         match counters.kept_workers().await {
             Ok(Some((snapshot, age))) => {
-                let warm = self.edge.saw(snapshot.workers.iter().map(|worker| &worker.seen), age);
+                let seen = snapshot.workers.iter().map(|worker| &worker.seen);
+                let warm = self.edge.ask(|edge, now| edge.saw(seen, age, now));
                 self.metrics.registry.warmed(warm, age);
                 tracing::info!(workers = warm, ?age, "worker registry loaded from the snapshot");
             }
@@ -103,7 +105,7 @@ impl Inner {
     }
 
     async fn tell_of_workers(&self) {
-        let seen = if self.settings.roles.gateway { self.edge.sightings() } else { Vec::new() };
+        let seen = if self.settings.roles.gateway { self.edge.survey(EdgeState::sightings) } else { Vec::new() };
         self.post(seen).await;
     }
 
@@ -133,7 +135,9 @@ impl Inner {
         if held != [true] {
             return Ok(SnapshotRound::Skipped);
         }
-        let snapshot = self.edge.snapshot();
+        let workers = self.edge.survey(|edge, now| edge.snapshot(now)).into_iter();
+        let workers = workers.map(|(profile, seen)| SnapshotWorker { profile, seen }).collect();
+        let snapshot = WorkersSnapshot { workers };
         counters.keep_workers(&snapshot).await?;
         Ok(SnapshotRound::Written { workers: snapshot.workers.len() })
     }

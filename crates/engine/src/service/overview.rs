@@ -9,8 +9,8 @@ use lockgate_core::worker::{Load, WorkerProfile};
 use lockgate_ports::Sighting;
 
 use crate::Engine;
-use crate::edge::StrangerView;
 use crate::error::ApiError;
+use lockgate_core::edge::{EdgeState, SessionView, StrangerView};
 
 #[derive(Clone, Debug)]
 pub struct WorkerView {
@@ -92,7 +92,7 @@ const LANES_MAX: usize = 1_000;
 
 impl Engine {
     pub fn workers(&self) -> Vec<WorkerView> {
-        let view = |view: crate::edge::SessionView| WorkerView {
+        let view = |view: SessionView| WorkerView {
             status: match (view.attached, view.draining) {
                 (false, _) => WorkerStatus::Detached,
                 (true, true) => WorkerStatus::Draining,
@@ -105,9 +105,10 @@ impl Engine {
             active_jobs: view.active_jobs,
             last_beat: Some(view.heard_at),
         };
-        let own = self.inner.edge.views().into_iter().map(view);
+        let own = self.inner.edge.survey(|edge, _| edge.views()).into_iter().map(view);
         let now = self.inner.ports.clock.now();
-        own.chain(self.inner.edge.elsewhere().into_iter().map(|view| WorkerView::elsewhere(view, now))).collect()
+        let others = self.inner.edge.ask(|edge, now| edge.elsewhere(now));
+        own.chain(others.into_iter().map(|view| WorkerView::elsewhere(view, now))).collect()
     }
 
     pub async fn queues(&self) -> Result<Queues, ApiError> {
@@ -121,7 +122,7 @@ impl Engine {
             dead_letters: Priority::ALL.into_iter().zip(totals.dead_letters).collect(),
             live: totals.live.iter().sum(),
             ended: totals.ended,
-            held: self.inner.edge.held().iter().sum(),
+            held: self.inner.edge.look(EdgeState::held).iter().sum(),
         })
     }
 }

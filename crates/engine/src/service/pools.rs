@@ -87,7 +87,7 @@ impl Engine {
     /// Lets the sessions of a worker finish what they hold and leave, whichever process they are attached to. How many there
     /// are.
     pub async fn drain_worker(&self, caller: &Caller, worker: &WorkerId) -> Result<usize, ApiError> {
-        let sessions = self.inner.edge.sessions_of(worker);
+        let sessions = self.inner.edge.look(|edge| edge.sessions_of(worker));
         if sessions.is_empty() {
             let more = " attached; list them first".to_owned();
             return Err(ApiError::NoSuch { what: "worker", name: worker.to_string(), more });
@@ -101,7 +101,8 @@ impl Inner {
     async fn send_away(&self, caller: &Caller, worker: &WorkerId, sessions: Vec<SessionId>) -> Result<usize, ApiError> {
         // The row first: whoever holds the stream may die, and then another one must know.
         self.ports.store.send_away(&sessions).await?;
-        self.edge.send_away(&sessions);
+        let effects = self.edge.step(|edge, _| edge.on_sent_away(&sessions));
+        self.perform(effects).await;
         self.ports.bus.ring(vec![Bell::sessions()]).await;
         let subject: Arc<str> = worker.as_str().into();
         let detail = serde_json::json!({ "sessions": sessions.len() });

@@ -8,9 +8,9 @@ use lockgate_core::request::{Caller, Json};
 use lockgate_ports::store::LOG_LINES_MAX;
 use lockgate_ports::{DeadLetterQuery, JobQuery, KeptLine, Kin, Listing, StoreError};
 
-use crate::edge::AttemptProgress;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
+use lockgate_core::edge::AttemptProgress;
 
 /// Everything about one job.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Engine {
         }
         Ok(JobView {
             attempts: attempts(&detail.events),
-            progress: self.inner.edge.progress(&detail.job),
+            progress: self.inner.edge.look(|edge| edge.progress(&detail.job)),
             result: detail.result.filter(|_| detail.job.result_is_out() && !hidden),
             job: detail.job,
             kin,

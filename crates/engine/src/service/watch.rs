@@ -12,9 +12,9 @@ use lockgate_core::job::{JobEvent, JobState};
 use lockgate_core::request::Caller;
 use lockgate_ports::{Bell, Ear};
 
-use crate::edge::AttemptProgress;
 use crate::error::ApiError;
 use crate::{Engine, Inner};
+use lockgate_core::edge::AttemptProgress;
 
 #[derive(Clone, Debug)]
 pub enum WatchItem {
@@ -83,7 +83,7 @@ impl JobWatch {
 
     async fn look_at_progress(&mut self) -> Result<(), ApiError> {
         let job = self.inner.ports.store.load(std::slice::from_ref(&self.id)).await?.pop().flatten();
-        let progress = job.and_then(|job| self.inner.edge.progress(&job));
+        let progress = job.and_then(|job| self.inner.edge.look(|edge| edge.progress(&job)));
         if progress.is_some() && progress != self.shown {
             self.queue.extend(progress.clone().map(WatchItem::Progress));
             self.shown = progress;

@@ -155,7 +155,7 @@ impl Inner {
         why.limits = self.ports.lanes.limits(&lane).await;
         why.limits.extend(self.pool_limit(&lane.shape));
         why.tries = self.placing_tries(job, &lane.shape);
-        let placement = self.edge.explain(&lane.shape);
+        let placement = self.edge.look(|edge| edge.explain(&lane.shape));
         let change = placement.smallest_change(&lane.shape);
         why.pools = placement.pools.into_iter().map(PoolConsidered::from).collect();
         if self.config.is_unreadable() {
@@ -188,7 +188,7 @@ impl Inner {
         let routing = self.routing();
         let route = routing.pools.route(shape).ok()?;
         let (name, max) = (route.first(), routing.pools.pool(route.first())?.max_concurrent?);
-        let own = self.edge.views().into_iter().filter(|view| view.profile.pool == *name);
+        let own = self.edge.survey(|edge, _| edge.views()).into_iter().filter(|view| view.profile.pool == *name);
         let held = u32::try_from(own.map(|view| view.busy).sum::<usize>()).unwrap_or(u32::MAX);
         Some(LimitView { key: format!("pool/{name}").into(), max: Some(max), held, again_at: None, full: held >= max })
     }
