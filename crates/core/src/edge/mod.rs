@@ -27,6 +27,8 @@ mod silence;
 mod starts;
 mod state;
 mod stop;
+#[cfg(test)]
+mod tests;
 
 pub use dispatch::{TracedJob, Unplaced};
 pub use effect::{Departed, EdgeEffect, LeftAttempt};
