@@ -113,7 +113,7 @@ impl Inner {
         progress();
         let senders = senders(&changes);
         let committed = self.ports.store.commit(changes).await;
-        self.relay_soon(senders);
+        self.outbox.relay_soon(senders);
         if let Err(error) = &committed {
             self.health.cut_off(error);
         }

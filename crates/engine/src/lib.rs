@@ -88,8 +88,9 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) traces: traces::Traces,
-    /// Who this process is where it leads, whatever becomes of its edge.
-    pub(crate) holder: Arc<str>,
+    pub(crate) leadership: Arc<loops::Leadership>,
+    pub(crate) sealer: Arc<loops::AuditSealer>,
+    pub(crate) outbox: Arc<loops::OutboxRelay>,
     pub(crate) edge: edge::Edge,
     /// Edges of other processes, as this one saw them.
     pub(crate) watched: loops::WatchedEdges,
@@ -98,10 +99,10 @@ pub(crate) struct Inner {
     pub(crate) detached: edge::DetachedSessions,
     /// Sessions of this edge that were never told to it.
     pub(crate) unregistered: edge::DetachedSessions,
-    pub(crate) config: config::ActiveConfig,
+    pub(crate) config: Arc<config::ActiveConfig>,
     pub(crate) admission: admission::Admission,
     pub(crate) wake: Wakeups,
-    pub(crate) health: loops::StoreHealth,
+    pub(crate) health: Arc<loops::StoreHealth>,
     /// Rows that cannot be decoded.
     pub(crate) damage: damage::UnreadableMet,
     pub(crate) watch: health::ProcessHealth,
@@ -123,8 +124,6 @@ pub(crate) struct Inner {
     pub(crate) run_queue: runs::RunQueue,
     /// Schedules that are to be looked at, and what they wait for.
     pub(crate) schedules: schedules::AwaitedTargets,
-    /// Messages for outside that this process committed.
-    pub(crate) outgoing: outgoing::OutboxQueue,
     /// How pools were when the gauges were last set.
     pub(crate) levels: watch::Sender<PoolLevels>,
     /// Attempts let through unjudged that the shared total does not have yet.
@@ -149,9 +148,20 @@ pub(crate) struct Wakeups {
 impl Engine {
     pub fn new(ports: Ports, settings: Settings, metrics: Metrics) -> Self {
         let edge = EdgeId::from(ports.entropy.uuid(ports.clock.now()));
-        let config = config::ActiveConfig::default();
+        let config = Arc::new(config::ActiveConfig::default());
+        let health = Arc::new(loops::StoreHealth::new(&settings));
+        let reports = loops::LoopReports { health: health.clone(), metrics: metrics.loops.clone() };
+        let Ports { store, clock, outlets, .. } = ports.clone();
+        let (holder, alone) = (edge.as_str().into(), settings.exclusive_store);
+        let leadership =
+            loops::Leadership::new(store.clone(), clock.clone(), config.clone(), metrics.loops.clone(), holder, alone);
+        let leadership = Arc::new(leadership);
+        let sealer = loops::AuditSealer::new(store.clone(), clock, leadership.clone(), reports.clone(), settings.seal_every);
+        let outbox = loops::OutboxRelay::new(store, outlets, leadership.clone(), reports, metrics.outbox.clone(), &settings);
         let inner = Inner {
-            holder: edge.as_str().into(),
+            leadership,
+            sealer: Arc::new(sealer),
+            outbox: Arc::new(outbox),
             edge: edge::Edge::new(edge, config.routing(), settings.edge_rules()),
             watched: loops::WatchedEdges::default(),
             turns: loops::RequeuePacer::new(settings.loss_rate, settings.edge_renew),
@@ -160,7 +170,7 @@ impl Engine {
             config,
             admission: admission::Admission::default(),
             wake: Wakeups::default(),
-            health: loops::StoreHealth::new(&settings),
+            health,
             damage: damage::UnreadableMet::default(),
             watch: health::ProcessHealth::default(),
             clocks: clocks::Clocks::default(),
@@ -172,7 +182,6 @@ impl Engine {
             families: families::FamilyLooks::default(),
             run_queue: runs::RunQueue::new(settings.roles.orchestrator),
             schedules: schedules::AwaitedTargets::new(settings.roles.orchestrator),
-            outgoing: outgoing::OutboxQueue::default(),
             levels: watch::Sender::default(),
             bypassed: AtomicU64::new(0),
             traces: traces::Traces::new(ports.spans.clone()),
@@ -200,7 +209,7 @@ impl Engine {
         }
         running.shutdown().await;
         // What a loop led that did not end by itself.
-        self.inner.hand_over(self.inner.watch.led()).await;
+        self.inner.leadership.hand_over(self.inner.watch.led()).await;
     }
 
     pub fn metrics(&self) -> &Metrics {

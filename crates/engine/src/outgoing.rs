@@ -23,7 +23,7 @@ pub(crate) struct OutboxQueue {
 }
 
 impl OutboxQueue {
-    fn call(&self, jobs: Vec<JobId>) {
+    pub(crate) fn call(&self, jobs: Vec<JobId>) {
         let mut called = self.called.lock();
         let room = CALLED_MAX - called.len();
         called.extend(jobs.into_iter().take(room));
@@ -66,13 +66,6 @@ impl Inner {
     pub(crate) fn letters_out(&self, births: &[Transition]) -> Vec<(JobId, OutboxEntry)> {
         let of = |birth: &Transition| Some((birth.job.request.job_id.clone(), self.letter_out(birth)?));
         births.iter().filter_map(of).collect()
-    }
-
-    /// After a commit: its rows are relayed by the process that wrote them. Rows of a change that was refused are not there.
-    pub(crate) fn relay_soon(&self, jobs: Vec<JobId>) {
-        if !jobs.is_empty() && !self.ports.outlets.is_empty() {
-            self.outgoing.call(jobs);
-        }
     }
 }
 

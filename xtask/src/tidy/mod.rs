@@ -7,6 +7,7 @@ mod functions;
 mod habits;
 mod links;
 mod names;
+mod owners;
 mod pronouns;
 mod readme;
 mod sizes;
@@ -80,6 +81,7 @@ pub(crate) fn run(root: &Path, stats: Stats) -> anyhow::Result<bool> {
     }
     found.extend(habits::unwraps(&sources));
     found.extend(names::check(&sources, text(names::ALLOWED)));
+    found.extend(owners::check(&sources));
     found.extend(pronouns::check(&sources));
     for finding in &found {
         eprintln!("{finding}");

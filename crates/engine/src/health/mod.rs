@@ -225,7 +225,7 @@ impl Inner {
             lanes: self.lanes.lock().clone(),
             lanes_ahead_of: self.config.behind_the_lanes(),
             bus_away: self.ports.bus.away(),
-            outbox_late: self.outgoing.late(),
+            outbox_late: self.outbox.late(),
             clocks: self.clocks.told(&*self.ports.clock),
             kernel: KernelView {
                 elsewhere: kernel.is_elsewhere(),

@@ -36,7 +36,8 @@ impl Inner {
         if untold.is_empty() {
             return Ok(());
         }
-        let is_ours = self.settings.roles.scheduler && self.leads(Lead::Ledger, self.settings.expire_every).await?;
+        let is_ours =
+            self.settings.roles.scheduler && self.leadership.leads(Lead::Ledger, self.settings.expire_every).await?;
         if is_ours {
             self.ports.store.append_audit(untold.iter().cloned().map(entry).collect()).await?;
         }

@@ -24,7 +24,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn deadlines_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let every = self.settings.expire_every;
-        let Some(mut round) = Round::begin(self, stop, Lead::Deadlines, every).await? else {
+        let Some(mut round) = Round::begin(&self.leadership, stop, Lead::Deadlines, every).await? else {
             self.metrics.loops.found_stale(std::iter::empty());
             return Ok(());
         };

@@ -35,7 +35,7 @@ impl Inner {
         // A clock that was set back would leave new retries behind the cursor.
         seen.due_at = seen.due_at.min(self.ports.clock.now());
         let every = self.settings.due_every;
-        let Some(mut round) = Round::begin(self, stop, Lead::Due, every).await? else { return Ok(()) };
+        let Some(mut round) = Round::begin(&self.leadership, stop, Lead::Due, every).await? else { return Ok(()) };
         while round.goes_on().await? {
             let mut jobs = self.ports.store.due(*seen, self.settings.batch_max).await?;
             let more = jobs.len() == self.settings.batch_max;

@@ -49,7 +49,7 @@ impl Inner {
             self.cut_overtaken(&open).await;
             self.close_unknown(open).await?;
         }
-        let leads = scheduler && self.leads(Lead::Closer, self.settings.edge_renew).await?;
+        let leads = scheduler && self.leadership.leads(Lead::Closer, self.settings.edge_renew).await?;
         if !gateway {
             // It has no edge: that it was told who leads says as much.
             self.health.renewed(asked);

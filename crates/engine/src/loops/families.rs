@@ -81,7 +81,7 @@ impl Inner {
     /// What was missed while no process was there.
     pub(crate) async fn sweep_families(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let every = self.settings.families_every;
-        let Some(mut round) = Round::begin(self, stop, Lead::Families, every).await? else { return Ok(()) };
+        let Some(mut round) = Round::begin(&self.leadership, stop, Lead::Families, every).await? else { return Ok(()) };
         let opened = self.sweep_barriers(&mut round).await;
         opened.and(self.sweep_disowned(&mut round).await)
     }

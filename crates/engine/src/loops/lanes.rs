@@ -46,6 +46,6 @@ impl Inner {
     }
 
     async fn leads_rebuild(&self) -> Result<bool, StoreError> {
-        self.leads(Lead::Rebuild, self.settings.lanes_every * 3).await
+        self.leadership.leads(Lead::Rebuild, self.settings.lanes_every * 3).await
     }
 }

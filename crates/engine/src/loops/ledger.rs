@@ -25,7 +25,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     /// Goes on behind `after`, and with the first one again when there is nothing behind it.
     async fn ledger_once(&self, after: &mut JobSeq) -> Result<(), StoreError> {
-        if !self.leads(Lead::Ledger, self.settings.expire_every).await? {
+        if !self.leadership.leads(Lead::Ledger, self.settings.expire_every).await? {
             return Ok(());
         }
         let mut left = self.released_at_once();

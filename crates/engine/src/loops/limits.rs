@@ -58,7 +58,7 @@ impl Inner {
     /// begins in between is no leak.
     async fn limits_once(&self, doubts: &mut Doubts) -> Result<(), StoreError> {
         let before = std::mem::take(doubts);
-        if !self.leads(Lead::Limits, self.settings.limits_every).await? {
+        if !self.leadership.leads(Lead::Limits, self.settings.limits_every).await? {
             return Ok(());
         }
         let Ok(counted) = self.ports.lanes.holding().await else {

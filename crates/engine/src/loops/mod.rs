@@ -41,18 +41,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::time::Timestamp;
+use lockgate_ports::StoreError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub(crate) use health::StoreHealth;
-pub(crate) use leads::Lead;
+pub(crate) use leads::{Lead, Leadership};
 pub(crate) use limits::HeldLimit;
+pub(crate) use outbox::OutboxRelay;
 pub(crate) use placing::Hopeless;
 pub(crate) use recover::recover;
 pub(crate) use requeue_pacer::RequeuePacer;
+pub(crate) use seals::AuditSealer;
 pub(crate) use watched::WatchedEdges;
 
 use crate::health::{beating, idle, jittered, progress};
+use crate::metrics::LoopMetrics;
 use crate::{Inner, Settings};
 
 /// Starts the loops of this process's roles. All end soon after `stop` turns true.
@@ -77,7 +81,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
         starting.start("bypassed", |inner, stop| bypassed::run(inner, counters, stop));
     }
     if !inner.ports.outlets.is_empty() {
-        starting.start("outbox", outbox::run);
+        starting.start("outbox", |inner, stop| inner.outbox.clone().run(stop));
     }
     // Processes that accept submits: by calls, or over the bus.
     if roles.gateway || roles.scheduler {
@@ -101,7 +105,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>, running: &mut JoinSet<()>, recovered: Ti
         starting.start("reoffer", reoffer::run);
         starting.start("retention", retention::run);
         starting.start("ledger", ledger::run);
-        starting.start("seals", seals::run);
+        starting.start("seals", |inner, stop| inner.sealer.clone().run(stop));
         starting.start("limits", limits::run);
         starting.start("placing", placing::run);
     }
@@ -122,12 +126,27 @@ impl Starting<'_> {
     {
         let mut seed = [0; 8];
         self.inner.ports.entropy.fill(&mut seed);
-        let (inner, pulse) = (self.inner.clone(), self.inner.watch.pulse(name, u64::from_be_bytes(seed)));
+        let (leadership, pulse) = (self.inner.leadership.clone(), self.inner.watch.pulse(name, u64::from_be_bytes(seed)));
         let running = run(self.inner.clone(), self.stop.clone());
         self.running.spawn(async move {
             beating(pulse.clone(), running).await;
-            inner.hand_over(pulse.take_led()).await;
+            leadership.hand_over(pulse.take_led()).await;
         });
+    }
+}
+
+/// Tells of rounds that failed.
+#[derive(Clone)]
+pub(crate) struct LoopReports {
+    pub(crate) health: Arc<StoreHealth>,
+    pub(crate) metrics: LoopMetrics,
+}
+
+impl LoopReports {
+    /// The Store did not do what a round of this loop asked for.
+    pub(super) fn failed(&self, name: &'static str, error: &StoreError) {
+        self.health.store_failed(error);
+        self.metrics.failed(name);
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 impl Inner {
     pub(crate) async fn pending_once(&self) -> Result<(), StoreError> {
-        if !self.leads(Lead::Pending, self.settings.expire_every).await? {
+        if !self.leadership.leads(Lead::Pending, self.settings.expire_every).await? {
             return Ok(());
         }
         let (mut after, mut left, mut judged) = (ReadyKey::default(), self.released_at_once(), Ok(()));

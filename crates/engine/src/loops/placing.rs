@@ -89,7 +89,7 @@ impl Inner {
             return Ok(());
         }
         let every = self.settings.expire_every;
-        let Some(mut round) = Round::begin(self, stop, Lead::Placing, every).await? else { return Ok(()) };
+        let Some(mut round) = Round::begin(&self.leadership, stop, Lead::Placing, every).await? else { return Ok(()) };
         let Ok(depths) = self.ports.lanes.depths(usize::MAX).await else { return Ok(()) };
         let mut placed = Ok(());
         for depth in depths {
@@ -122,7 +122,7 @@ impl Inner {
     /// Keeps the tries of all shapes if there are more, or fewer shapes, than are kept. One process does it for all.
     async fn keep_tries(&self, now: Timestamp) -> Result<(), StoreError> {
         let Some(text) = self.hopeless.unkept(now, &self.settings.limits) else { return Ok(()) };
-        if self.leads(Lead::Placing, self.settings.expire_every).await? {
+        if self.leadership.leads(Lead::Placing, self.settings.expire_every).await? {
             self.ports.store.keep_tries(&text).await?;
             self.hopeless.was_kept(text);
         }

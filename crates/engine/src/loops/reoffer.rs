@@ -86,7 +86,7 @@ impl Inner {
 
     /// Whether it was for this process to do, and went through as far as it can: damage is no less at the next try.
     async fn reoffer_once(&self, cause: CompareCause, stop: &watch::Receiver<bool>) -> Result<bool, StoreError> {
-        let leads = self.leads(Lead::Reoffer, self.settings.reoffer_every).await?;
+        let leads = self.leadership.leads(Lead::Reoffer, self.settings.reoffer_every).await?;
         if !leads && cause != CompareCause::Death {
             return Ok(false);
         }

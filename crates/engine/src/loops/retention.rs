@@ -22,7 +22,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 impl Inner {
     pub(crate) async fn retention_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let every = self.settings.prune_every;
-        let Some(mut round) = Round::begin(self, stop, Lead::Retention, every).await? else { return Ok(()) };
+        let Some(mut round) = Round::begin(&self.leadership, stop, Lead::Retention, every).await? else { return Ok(()) };
         // What is deleted does not come back when the Store's clock is right again.
         let _ = self.store_time().await?;
         if self.clocks.store_jumped() {

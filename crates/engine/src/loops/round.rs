@@ -6,27 +6,26 @@ use lockgate_ports::StoreError;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Lead;
-use crate::Inner;
+use super::{Lead, Leadership};
 use crate::health::progress;
 
 /// Between its pages a round ends when the process is to end, or when another process leads by now.
 pub(super) struct Round<'a> {
-    inner: &'a Inner,
     stop: &'a watch::Receiver<bool>,
     /// None for what every process does for itself.
-    led: Option<Led>,
+    led: Option<Led<'a>>,
 }
 
 /// The lease of a loop that one process runs for all.
-struct Led {
+struct Led<'a> {
+    leadership: &'a Leadership,
     lead: Lead,
     every: Duration,
     /// When it was last asked for and had.
     at: Instant,
 }
 
-impl Led {
+impl Led<'_> {
     /// The lease lasts for two ticks: renewed this early, it outlives a page of half a tick and the rest that follows the last
     /// one. Not before every page, for quick ones would cost a write each.
     fn renewed_after(&self) -> Duration {
@@ -37,19 +36,19 @@ impl Led {
 impl<'a> Round<'a> {
     /// None if another process leads.
     pub(super) async fn begin(
-        inner: &'a Inner,
+        leadership: &'a Leadership,
         stop: &'a watch::Receiver<bool>,
         lead: Lead,
         every: Duration,
     ) -> Result<Option<Self>, StoreError> {
         let at = Instant::now();
-        let leads = inner.leads(lead, every).await?;
-        Ok(leads.then_some(Self { inner, stop, led: Some(Led { lead, every, at }) }))
+        let leads = leadership.leads(lead, every).await?;
+        Ok(leads.then_some(Self { stop, led: Some(Led { leadership, lead, every, at }) }))
     }
 
     /// For rounds of every process, leader or not.
-    pub(super) fn of_own(inner: &'a Inner, stop: &'a watch::Receiver<bool>) -> Self {
-        Self { inner, stop, led: None }
+    pub(super) fn of_own(stop: &'a watch::Receiver<bool>) -> Self {
+        Self { stop, led: None }
     }
 
     /// Asked before each page.
@@ -76,7 +75,7 @@ impl<'a> Round<'a> {
     async fn still_leads(&mut self) -> Result<bool, StoreError> {
         let Some(led) = self.led.as_mut().filter(|led| led.at.elapsed() >= led.renewed_after()) else { return Ok(true) };
         let asked = Instant::now();
-        let leads = self.inner.leads(led.lead, led.every).await?;
+        let leads = led.leadership.leads(led.lead, led.every).await?;
         if leads {
             led.at = asked;
         }

@@ -57,7 +57,7 @@ impl Inner {
         if now >= rounds.tick_at {
             rounds.tick_at = now + jittered(every);
             // Renewed with time to spare: between ticks it is not asked again.
-            rounds.leads = self.leads(Lead::Runs, every * 2).await?;
+            rounds.leads = self.leadership.leads(Lead::Runs, every * 2).await?;
             if rounds.leads {
                 self.call_unheard().await?;
             }

@@ -80,8 +80,8 @@ impl Inner {
             return Ok(());
         }
         let round = match came {
-            true => Some(Round::of_own(self, stop)),
-            false => Round::begin(self, stop, Lead::Scans, self.settings.scan_every).await?,
+            true => Some(Round::of_own(stop)),
+            false => Round::begin(&self.leadership, stop, Lead::Scans, self.settings.scan_every).await?,
         };
         match round {
             Some(mut round) => self.walk(&mut round, outage).await,

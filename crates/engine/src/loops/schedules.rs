@@ -95,7 +95,7 @@ impl Inner {
 
     /// Renewed with time to spare: a batch may take longer than a tick.
     async fn leads_schedules(&self) -> Result<bool, StoreError> {
-        self.leads(Lead::Schedules, self.settings.schedules_every * 2).await
+        self.leadership.leads(Lead::Schedules, self.settings.schedules_every * 2).await
     }
 
     /// Whether any of them moved. If none did, another process evaluates them, or nothing can be done before the next tick.

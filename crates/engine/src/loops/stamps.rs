@@ -97,7 +97,7 @@ impl Inner {
     pub(crate) async fn stamps_once(&self, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
         let Some(suspicion) = self.clocks.may_bring_back(&*self.ports.clock) else { return Ok(()) };
         let every = self.settings.expire_every;
-        let Some(mut round) = Round::begin(self, stop, Lead::Stamps, every).await? else { return Ok(()) };
+        let Some(mut round) = Round::begin(&self.leadership, stop, Lead::Stamps, every).await? else { return Ok(()) };
         let right = self.right_time().await?;
         // Jobs last: what a schedule or a run starts meanwhile is stamped by the right clock.
         let schedules = self.bring_back_schedules(&mut round, right).await?;

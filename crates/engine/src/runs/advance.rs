@@ -106,7 +106,7 @@ impl Inner {
     async fn commit_steps(&self, changes: Vec<RunChange>) -> Result<Vec<StepNumbers>, StoreError> {
         let senders = senders_of_runs(&changes);
         let committed = self.ports.store.advance(changes).await;
-        self.relay_soon(senders);
+        self.outbox.relay_soon(senders);
         if let Err(error) = &committed {
             self.health.store_failed(error);
         }
