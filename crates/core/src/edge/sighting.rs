@@ -7,38 +7,37 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{AttemptToken, SessionId};
 use crate::worker::Load;
 
-/// An entry that was not confirmed for this long no longer holds.
+/// An entry that was not confirmed for this long is dropped.
 pub const SEEN_LIFE: Duration = Duration::from_secs(30);
 
-/// Most attempts on their way out that are told of one worker, so that what is said of it fits into a message.
+/// The most revoked attempts reported of one worker, so that a report fits into a message.
 pub const LEAVING_MAX: usize = 1_000;
 
-/// A worker as the process sees it that holds its stream.
+/// A worker as seen by the process that holds its stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     pub session: SessionId,
-    /// Grows with every attach: what is said of an older one is old news.
+    /// Grows with every attach; a sighting with an older epoch is outdated.
     pub epoch: u64,
-    /// Places in use.
+    /// Worker slots in use, as this process counts them.
     pub busy: u32,
-    /// Slots in use by the worker's own count.
+    /// Worker slots in use, as the worker counts them.
     pub active_jobs: u32,
     pub load: Load,
     pub attached: bool,
     pub draining: bool,
-    /// How long ago it was heard of.
+    /// How long ago the worker was last heard.
     pub heard_ms_ago: u64,
-    /// Jobs that it runs at once; 0 from a process that does not say it, and then it is what its row says.
+    /// The worker's slots; 0 from a process that does not report them, and then the session's row has them.
     #[serde(default)]
     pub slots: u32,
-    /// Grows with everything that a process says of its workers: messages may overtake each other.
+    /// Grows with every post of a process, because messages may overtake each other.
     #[serde(default)]
     pub said: u64,
-    /// Grows with every job that its process claims for it; none from a process that does not say it.
+    /// Grows with every job that the process claims for the worker; None from a process that does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<u64>,
-    /// Attempts that no longer count and that it has not let go of: what they took of limits is not free. No more of them than
-    /// [`LEAVING_MAX`].
+    /// Revoked attempts that the worker has not let go of, so their limits are not free. At most [`LEAVING_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaving: Vec<AttemptToken>,
 }
