@@ -32,6 +32,14 @@ fn files_of_the_folder_config_count_and_the_banner_names_them() {
 }
 
 #[test]
+fn a_pools_file_of_topics_alone_is_a_whole_file() {
+    let folder = folder(&[("pools.yaml", "topics: {job.echo: echo}\n")]);
+    let server = Server::start_with(|command| command.current_dir(folder.path()));
+    let pools = server.get("/v1/pools");
+    assert_eq!((&pools["pools"][0]["name"], pools["pools"].as_array().map(Vec::len)), (&json!("echo"), Some(1)), "{pools}");
+}
+
+#[test]
 fn an_option_wins_over_the_folder_config_and_no_config_leaves_it_alone() {
     let folder = folder(&[("pools.yaml", "topics: {job.echo: echo}\npools: {echo: {}}\n"), ("safety.yaml", SAFETY)]);
     let other = folder.write("other.yaml", POOLS);

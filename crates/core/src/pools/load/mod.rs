@@ -7,7 +7,7 @@ mod pool;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Pools, keys};
+use super::{Pool, Pools, keys};
 use crate::config::read::{self, Fields};
 use crate::config::yaml::{self, YamlEntry, YamlNode, YamlValue};
 use crate::config::{ConfigError, ConfigReport, SourcePosition, TopicMap, snapshot};
@@ -27,10 +27,19 @@ impl Pools {
 
 fn read_pools(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Option<Pools> {
     let fields = Fields::of(root, &keys::FILE, report)?;
-    let entries = fields.need("pools", report).and_then(|node| read::some_entries(node, "pools", report));
-    let topics = fields.need("topics", report).and_then(|node| topics(node, entries, report));
-    let pools = entries.unwrap_or_default().iter().filter_map(|entry| pool::read(entry, report));
-    let pools: BTreeMap<_, _> = pools.map(|pool| (pool.name.clone(), pool)).collect();
+    let declared = match fields.get("pools") {
+        None => Declared::ByTopics,
+        Some(node) => read::some_entries(node, "pools", report).map_or(Declared::Unreadable, Declared::Pools),
+    };
+    let topics = fields.need("topics", report).and_then(|node| topics(node, declared, report));
+    let pools: Vec<Pool> = match declared {
+        Declared::ByTopics => {
+            topics.iter().flat_map(TopicMap::iter).flat_map(|(_, names)| &**names).cloned().map(Pool::named).collect()
+        }
+        Declared::Unreadable => Vec::new(),
+        Declared::Pools(entries) => entries.iter().filter_map(|entry| pool::read(entry, report)).collect(),
+    };
+    let pools: BTreeMap<_, _> = pools.into_iter().map(|pool| (pool.name.clone(), pool)).collect();
     let limits = fields.get("limits").map(|node| limits::read(node, report));
     let fairness = fields.get("fairness").and_then(|node| fairness::read(node, report));
     Some(Pools {
@@ -42,18 +51,34 @@ fn read_pools(root: &YamlNode, text: &str, report: &mut ConfigReport) -> Option<
     })
 }
 
-/// Reads the mapping of topics and checks it against the declared pools. If no pool could be read, it is not checked,
-/// because every topic would be refused for that one fault.
-fn topics(node: &YamlNode, pools: Option<&[YamlEntry]>, report: &mut ConfigReport) -> Option<TopicMap<Arc<[PoolName]>>> {
-    let declared: Option<BTreeSet<&str>> = pools.map(|pools| pools.iter().map(|pool| pool.key.as_str()).collect());
+/// Where the pools of a file are declared.
+#[derive(Clone, Copy)]
+enum Declared<'a> {
+    /// The file has no `pools`: a pool is whatever a topic leads to, with all defaults.
+    ByTopics,
+    /// `pools` is broken, and was reported. Topics are not held against it: each would be refused for one fault.
+    Unreadable,
+    Pools(&'a [YamlEntry]),
+}
+
+/// Reads the mapping of topics and checks it against the pools that are declared.
+fn topics(node: &YamlNode, declared: Declared, report: &mut ConfigReport) -> Option<TopicMap<Arc<[PoolName]>>> {
+    let pools = if let Declared::Pools(pools) = declared { pools } else { &[] };
+    let known: BTreeSet<&str> = pools.iter().map(|pool| pool.key.as_str()).collect();
     let mut led_to = BTreeSet::new();
     let map = TopicMap::read(node, "topics", report, |entry, report| {
         let names = choices(entry, report)?;
         led_to.extend(names.iter().map(|(name, _)| *name));
-        refuse_undeclared(&names, declared.as_ref(), report);
+        match declared {
+            Declared::ByTopics => names.iter().for_each(|(name, at)| {
+                read::name(name, "pool", *at, report);
+            }),
+            Declared::Unreadable => {}
+            Declared::Pools(_) => refuse_undeclared(&names, &known, report),
+        }
         Some(names.into_iter().map(|(name, _)| PoolName::from(name)).collect())
     })?;
-    for pool in pools.unwrap_or_default().iter().filter(|pool| !led_to.contains(pool.key.as_str())) {
+    for pool in pools.iter().filter(|pool| !led_to.contains(pool.key.as_str())) {
         report.refuse(pool.at, format!("no topic leads to pool {:?}; name it under topics or remove it", pool.key));
     }
     Some(map)
@@ -76,8 +101,7 @@ fn choices<'a>(entry: &'a YamlEntry, report: &mut ConfigReport) -> Option<Vec<(&
     Some(names)
 }
 
-fn refuse_undeclared(names: &[(&str, SourcePosition)], declared: Option<&BTreeSet<&str>>, report: &mut ConfigReport) {
-    let Some(declared) = declared else { return };
+fn refuse_undeclared(names: &[(&str, SourcePosition)], declared: &BTreeSet<&str>, report: &mut ConfigReport) {
     for (name, at) in names.iter().filter(|(name, _)| !declared.contains(name)) {
         let message = format!("pool {name:?} is not declared; add it under pools");
         report.unknown(*at, message, name, declared.iter().copied());

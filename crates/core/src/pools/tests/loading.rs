@@ -51,6 +51,14 @@ fn every_key_of_a_pool_is_kept() {
 }
 
 #[test]
+fn a_file_of_topics_alone_has_the_pools_that_they_lead_to() {
+    let pools = load("topics: {job.echo: echo, 'job.repo.*': [repo-fast, repo]}\nlimits: [{name: l, max_concurrent: 1}]\n");
+    let expected = ["echo", "repo", "repo-fast"].map(|name| Pool::named(name.into()));
+    assert_eq!(pools.pools().cloned().collect::<Vec<_>>(), expected);
+    assert_eq!(pools.limits.len(), 1);
+}
+
+#[test]
 fn limits_and_fairness_are_kept() {
     let pools = load(FULL);
     let [deploys, starts] = &pools.limits[..] else { panic!("two limits") };
