@@ -67,3 +67,25 @@ async fn a_stuck_undo_tells_the_reason_code_over_rest() {
     assert_eq!((&undo["state"], &undo["error"]["reason"]), (&json!("STUCK"), &json!("fatal")), "{stuck}");
     assert!(undo["error"]["message"].as_str().is_some_and(|text| text.contains("nothing to undo")), "{stuck}");
 }
+
+#[tokio::test]
+async fn an_undo_has_the_idempotency_key_that_its_job_gave_it() {
+    let server = Server::start().await;
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    let mut job = step("a");
+    job["compensation"]["idempotency_key"] = json!("refund-7");
+    assert_eq!(server.post("/v1/jobs", &job).await.status, 201);
+    worker.run_one(Some(succeeded("1"))).await;
+    let open = wait_until(&server, |run| run["done"] == 1).await;
+    let id = open["run_id"].as_str().expect("an id");
+    server.post(&format!("/v1/runs/{id}/cancel"), &json!({ "compensate": true })).await;
+    let over = wait_until(&server, |run| run["nodes"][0]["undo"]["job_id"].is_string()).await;
+    let undo = over["nodes"][0]["undo"]["job_id"].as_str().expect("an id");
+    let undo = server.get(&format!("/v1/jobs/{undo}")).await.json;
+    assert_eq!(undo["env"]["saga_idempotency_key"], "refund-7", "{undo}");
+
+    job["compensation"]["idempotency_key"] = json!("-");
+    let refused = server.post("/v1/jobs", &job).await;
+    refused.is_problem(400, "invalid_argument");
+    assert_eq!(refused.fields(), ["compensation.idempotency_key"]);
+}
