@@ -307,10 +307,14 @@ impl ListenerServices {
             _ => self.rest,
         };
         match self.calls.answer(in_time(request, is_grpc, end), |request| router.oneshot(request)).await {
-            Ok(answered) => answered.map(|response| match leash {
-                Some(leash) => leash.hold(response, is_grpc),
-                None => response,
-            }),
+            Ok(answered) => {
+                answered.map(|response| if is_grpc { grpc::explained(response) } else { response }).map(|response| {
+                    match leash {
+                        Some(leash) => leash.hold(response, is_grpc),
+                        None => response,
+                    }
+                })
+            }
             Err(unanswered) if is_grpc => Ok(grpc::unanswered(unanswered)),
             Err(unanswered) => Ok(rest::unanswered(unanswered)),
         }

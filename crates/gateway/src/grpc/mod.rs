@@ -37,6 +37,7 @@ use lockgate_proto::v1::schedules_server::SchedulesServer;
 use lockgate_proto::v1::worker_server::WorkerServer;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
+use tonic::codec::CompressionEncoding::Gzip;
 use tonic::service::Routes;
 use tonic_health::server::HealthReporter;
 use tonic_reflection::server::Error as ReflectionError;
@@ -91,6 +92,20 @@ struct MonitorService(ServiceContext);
 /// Verdicts, on jobs and on results.
 struct KernelService(ServiceContext);
 
+/// Messages of a bounded size, also as gzip: tonic keeps to the bound while it unpacks.
+macro_rules! taken {
+    ($service:expr, $bytes:expr) => {
+        $service.max_decoding_message_size($bytes).accept_compressed(Gzip)
+    };
+}
+
+/// Answers as gzip too, to clients that take it. Not for what workers and schedulers wait for: it costs more time than it saves there.
+macro_rules! offered {
+    ($service:expr, $bytes:expr) => {
+        taken!($service, $bytes).send_compressed(Gzip)
+    };
+}
+
 /// The services, and the one who says how they are.
 pub(crate) async fn router(shared: &ServiceContext) -> Result<(Router, HealthReporter), ReflectionError> {
     let (reporter, health_service) = tonic_health::server::health_reporter();
@@ -108,22 +123,22 @@ pub(crate) async fn router(shared: &ServiceContext) -> Result<(Router, HealthRep
     let mut routes = Routes::builder();
     if shared.settings.surface == ApiSurface::All {
         routes
-            .add_service(SchedulerServer::new(SchedulerService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(WorkerServer::new(WorkerService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(ApprovalsServer::new(ApprovalsService(shared.clone())).max_decoding_message_size(small))
-            .add_service(OrchestratorServer::new(OrchestratorService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(SchedulesServer::new(SchedulesService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(PoolsServer::new(PoolsService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(ExternalScalerServer::new(ScalerService(shared.clone())).max_decoding_message_size(small));
+            .add_service(offered!(SchedulerServer::new(SchedulerService(shared.clone())), limit))
+            .add_service(taken!(WorkerServer::new(WorkerService(shared.clone())), limit))
+            .add_service(offered!(ApprovalsServer::new(ApprovalsService(shared.clone())), small))
+            .add_service(offered!(OrchestratorServer::new(OrchestratorService(shared.clone())), limit))
+            .add_service(offered!(SchedulesServer::new(SchedulesService(shared.clone())), limit))
+            .add_service(offered!(PoolsServer::new(PoolsService(shared.clone())), limit))
+            .add_service(offered!(ExternalScalerServer::new(ScalerService(shared.clone())), small));
     }
     if shared.settings.surface != ApiSurface::Health {
         routes
-            .add_service(AccessServer::new(AccessService(shared.clone())).max_decoding_message_size(small))
-            .add_service(AdminServer::new(AdminService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(SafetyKernelServer::new(KernelService(shared.clone())).max_decoding_message_size(limit))
-            .add_service(OutputPolicyServer::new(KernelService(shared.clone())).max_decoding_message_size(limit));
+            .add_service(offered!(AccessServer::new(AccessService(shared.clone())), small))
+            .add_service(offered!(AdminServer::new(AdminService(shared.clone())), limit))
+            .add_service(taken!(SafetyKernelServer::new(KernelService(shared.clone())), limit))
+            .add_service(taken!(OutputPolicyServer::new(KernelService(shared.clone())), limit));
     }
-    routes.add_service(MonitorServer::new(MonitorService(shared.clone())).max_decoding_message_size(small));
+    routes.add_service(offered!(MonitorServer::new(MonitorService(shared.clone())), small));
     routes.add_service(health_service).add_service(reflection).add_service(old_reflection);
     let routes = routes.routes().prepare();
     Ok((routes.into_axum_router(), reporter))
@@ -146,6 +161,16 @@ pub(crate) fn unanswered(why: CallRefusal) -> http::Response<Body> {
         CallRefusal::BadTimeoutHeader => Code::InvalidArgument,
     };
     errors::told(code, why.code(), why.text(), why.retry_after()).into_http()
+}
+
+/// Says with its stable code that a message was too large: the library that reads it knows no codes.
+pub(crate) fn explained(answer: http::Response<Body>) -> http::Response<Body> {
+    match tonic::Status::from_header_map(answer.headers()) {
+        Some(status) if status.code() == Code::OutOfRange && status.details().is_empty() => {
+            errors::told(Code::OutOfRange, "payload_too_large", status.message(), None).into_http()
+        }
+        _ => answer,
+    }
 }
 
 /// What reads a body is told when it comes too slowly.

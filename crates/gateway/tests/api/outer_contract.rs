@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use lockgate_gateway::REQUEST_BYTES_MAX;
+use lockgate_proto::v1::scheduler_client::SchedulerClient;
 use lockgate_proto::v1::{self, result};
 use serde_json::{Value, json};
+use tonic::codec::CompressionEncoding::Gzip;
+use tonic_types::StatusExt;
 
 use crate::support::{PATIENCE, ScriptedWorker, Server, hello};
 
@@ -207,4 +211,39 @@ async fn a_tenant_in_the_environment_counts_where_the_call_names_none() {
     for other in 1..=2 {
         assert!(answers["jobs"][other].to_string().contains("env.tenant_id"), "{answers}");
     }
+}
+
+#[tokio::test]
+async fn messages_over_grpc_may_be_gzip_both_ways() {
+    let server = Server::start().await;
+    let plain = SchedulerClient::new(server.channel().await);
+    let mut packed = plain.clone().send_compressed(Gzip).accept_compressed(Gzip);
+    let job = v1::NewJob {
+        topic: "job.echo".into(),
+        payload_json: format!("\"{}\"", "x".repeat(100_000)).into(),
+        ..v1::NewJob::default()
+    };
+    let submitted = packed.submit_job(v1::SubmitJobRequest { job: Some(job) }).await.expect("accepted").into_inner();
+    let get = || v1::GetJobRequest { job_id: submitted.job_id.clone() };
+    let (unpacked, read) = (packed.get_job(get()).await.expect("found"), plain.clone().get_job(get()).await.expect("found"));
+    assert_eq!(unpacked.metadata().get("grpc-encoding").map(|value| value.as_bytes()), Some(&b"gzip"[..]));
+    assert_eq!(read.metadata().get("grpc-encoding"), None);
+    assert_eq!(unpacked.into_inner(), read.into_inner());
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_refused_with_its_code_also_if_it_is_small_while_packed() {
+    let server = Server::start().await;
+    let plain = SchedulerClient::new(server.channel().await);
+    let job = || {
+        let payload = format!("\"{}\"", "x".repeat(REQUEST_BYTES_MAX));
+        v1::SubmitJobRequest {
+            job: Some(v1::NewJob { topic: "job.echo".into(), payload_json: payload.into(), ..v1::NewJob::default() }),
+        }
+    };
+    let refused = plain.clone().submit_job(job()).await.expect_err("refused");
+    assert_eq!(refused.code(), tonic::Code::OutOfRange, "{refused:?}");
+    assert_eq!(refused.get_error_details().error_info().map(|info| &*info.reason), Some("payload_too_large"));
+    plain.send_compressed(Gzip).submit_job(job()).await.expect_err("refused");
+    assert_eq!(server.stored().await, 0);
 }
