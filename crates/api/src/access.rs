@@ -6,12 +6,14 @@ use lockgate_proto::v1;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::name_set::{CredentialKindName, RoleName};
 use crate::time::Time;
 use crate::{ToWire, present, text};
 
 /// What a credential is good for.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Grant {
+    #[schema(value_type = Vec<RoleName>)]
     pub roles: Vec<String>,
     /// Whose jobs; absent for everybody's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,6 +29,7 @@ pub struct Grant {
 pub struct Credential {
     pub id: String,
     /// `key` or `certificate`.
+    #[schema(value_type = CredentialKindName)]
     pub kind: String,
     pub actor: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +83,7 @@ pub struct KeyBody {
     pub actor: String,
     pub actor_type: Option<String>,
     /// viewer, submitter, approver, operator, admin; or worker or scheduler, alone.
+    #[schema(value_type = Vec<RoleName>, min_items = 1)]
     pub roles: Vec<String>,
     /// Whose jobs; absent for everybody's.
     pub tenant: Option<String>,
@@ -90,6 +94,7 @@ pub struct KeyBody {
     #[serde(default)]
     pub payloads: bool,
     /// How long it lasts; for ever if absent.
+    #[schema(minimum = 1)]
     pub lasts_ms: Option<u64>,
 }
 
@@ -98,6 +103,7 @@ pub struct KeyBody {
 #[schema(as = NewCertificate)]
 pub struct CertificateBody {
     /// `uri:` and the first URI name of the certificate, else `dns:` and its first DNS name, else `cn:` and its common name.
+    #[schema(max_length = 512, pattern = "^(uri|dns|cn):.")]
     pub subject: String,
     /// What its bearer may do.
     pub credential: KeyBody,

@@ -90,6 +90,7 @@ pub struct Vote {
 #[schema(as = Answer)]
 pub struct AnswerBody {
     /// What is answered, as it was seen: the job's.
+    #[schema(pattern = "^[0-9a-fA-F]{64}$")]
     pub request_hash: String,
     /// The rule's that asks.
     pub rule_hash: String,

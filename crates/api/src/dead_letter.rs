@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::each_once::each_once;
-use crate::name_set::{JobStateName, LanePriorityName};
+use crate::name_set::{JobStateName, LanePriorityName, ReasonName, SoughtReasonName};
 use crate::request::PriorityName;
 use crate::time::Time;
 use crate::{ToWire, present};
@@ -30,6 +30,7 @@ pub struct DeadLetter {
     pub topic: String,
     pub priority: LanePriorityName,
     pub state: JobStateName,
+    #[schema(value_type = ReasonName)]
     pub reason: String,
     pub message: String,
     pub attempts: u32,
@@ -58,6 +59,7 @@ pub struct Replayed {
 pub struct ReplayBody {
     pub topic: Option<String>,
     pub priority: Option<PriorityName>,
+    #[schema(value_type = Option<SoughtReasonName>)]
     pub reason: Option<String>,
     /// Labels that the job must have.
     #[serde(default, deserialize_with = "each_once")]

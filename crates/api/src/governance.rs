@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::name_set::{BreakerStateName, SharingName};
+use crate::name_set::{AuditActionName, BreakerStateName, SharingName};
 use crate::time::Time;
 use crate::{ToWire, document, json_bytes, present};
 
@@ -65,6 +65,7 @@ pub struct AuditRow {
     pub at: Time,
     pub tenant: String,
     pub actor: String,
+    #[schema(value_type = AuditActionName)]
     pub action: String,
     /// The job, snapshot, pool or worker it happened to.
     pub subject: String,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::governance::{Breaker, Breakers};
+use crate::name_set::LoopLeadName;
 use crate::present;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,6 +52,7 @@ pub struct HealthLoop {
     pub stuck: bool,
     pub moved_ago_ms: u64,
     /// own (every process has it), leads or follows
+    #[schema(value_type = LoopLeadName)]
     pub leads: String,
     /// Of its leadership, while it leads.
     #[serde(skip_serializing_if = "Option::is_none")]

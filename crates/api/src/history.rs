@@ -6,6 +6,7 @@ use lockgate_proto::v1;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::name_set::ReasonName;
 use crate::time::Time;
 use crate::{ToWire, present, text};
 
@@ -19,6 +20,7 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReasonName>)]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

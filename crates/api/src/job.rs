@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::approval::AskedApproval;
 use crate::history::Progress;
-use crate::name_set::{JobStateName, LanePriorityName, OnTimeoutName, PhaseName};
+use crate::name_set::{JobStateName, LanePriorityName, OnTimeoutName, PhaseName, ReasonName};
 use crate::output::OutputCheck;
 use crate::retry::RetryPolicy;
 use crate::time::Time;
@@ -130,6 +130,7 @@ pub struct Children {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Failure {
     /// A stable reason code.
+    #[schema(value_type = ReasonName)]
     pub reason: String,
     pub message: String,
 }
@@ -150,6 +151,7 @@ pub struct Attempt {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReasonName>)]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

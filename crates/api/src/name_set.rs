@@ -5,9 +5,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use lockgate_core::access::Role;
+use lockgate_core::audit::AuditAction;
 use lockgate_core::breaker::BreakerState;
 use lockgate_core::dag::{NodeState, RunState, UndoState};
-use lockgate_core::job::{JobState, OnTimeout, OutputStage, Phase};
+use lockgate_core::job::{JobState, OnTimeout, OutputStage, Phase, Reason};
 use lockgate_core::lane::Priority;
 use lockgate_core::output::OutputDecision;
 use lockgate_core::policy::RuleScope;
@@ -139,7 +141,9 @@ macro_rules! listed {
             const TITLE: &'static str = stringify!($set);
 
             fn names() -> impl Iterator<Item = &'static str> {
-                Self::ALL.into_iter().map(|member| member.as_str())
+                // Constant, because the name of a member that a newer version stored would be its own.
+                const ALL: &[$set] = &$set::ALL;
+                ALL.iter().map(|member| member.as_str())
             }
         }
     )+};
@@ -181,6 +185,7 @@ macro_rules! told {
 }
 
 listed!(
+    AuditActionName = AuditAction,
     BreakerStateName = BreakerState,
     DispatchModeName = DispatchMode,
     JobStateName = JobState,
@@ -190,6 +195,8 @@ listed!(
     OutputDecisionName = OutputDecision,
     OverlapName = Overlap,
     LanePriorityName = Priority,
+    ReasonName = Reason,
+    RoleName = Role,
     RunStateName = RunState,
 );
 
@@ -238,8 +245,27 @@ spelled!(UndoStateName = UndoState as "UndoState" {
     Resolved = Self::Resolved.as_str(),
 });
 
+told!(AppliedChangeName = AppliedChangeSet as "AppliedChange" ["created", "updated", "unchanged"]);
+told!(ConfigKindName = ConfigKindSet as "ConfigKind" ["pools", "timeouts", "quotas"]);
+told!(CredentialKindName = CredentialKindSet as "CredentialKind" ["key", "certificate"]);
+told!(LoopLeadName = LoopLeadSet as "LoopLead" ["own", "leads", "follows"]);
+told!(PoolStateName = PoolStateSet as "PoolState" ["open", "paused", "draining"]);
+told!(RuleOutcomeName = RuleOutcomeSet as "RuleOutcome" ["matched", "missed", "failed"]);
 told!(SharingName = BreakerSharing as "Sharing" ["alone", "shared", "local_fallback"]);
 told!(WorkerStatusName = WorkerStatusSet as "WorkerStatus" ["attached", "detached", "draining", "elsewhere"]);
+
+/// By what dead letters are looked for: their reasons, and names that other systems and earlier versions have for some of them.
+pub enum SoughtReason {}
+
+pub type SoughtReasonName = Name<SoughtReason>;
+
+impl NameSet for SoughtReason {
+    const TITLE: &'static str = "SoughtReason";
+
+    fn names() -> impl Iterator<Item = &'static str> {
+        Reason::names().chain(["denied", "dispatch_failed"])
+    }
+}
 
 macro_rules! of_enumerations {
     ($($alias:ident = $wire:ident $prefix:literal),+ $(,)?) => {$(

@@ -6,7 +6,7 @@ use lockgate_proto::v1;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::name_set::DispatchModeName;
+use crate::name_set::{DispatchModeName, PoolStateName};
 use crate::present;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,6 +25,7 @@ pub struct Pool {
     pub description: Option<String>,
     pub dispatch: DispatchModeName,
     /// open, paused or draining
+    #[schema(value_type = PoolStateName)]
     pub state: String,
     /// Patterns of the topics that lead to it.
     pub topics: Vec<String>,

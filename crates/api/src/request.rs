@@ -42,14 +42,12 @@ impl From<PriorityName> for Priority {
 #[serde(deny_unknown_fields)]
 #[schema(as = NewJob)]
 pub struct JobBody {
-    #[schema(min_length = 1, max_length = 128, example = "job.echo")]
     topic: String,
     /// Any JSON value in which each name of an object stands once and each number keeps its value as a double: whole numbers
     /// within ±9007199254740991, others with at most 17 significant digits. Kept in canonical form: sorted names, no spaces.
     #[schema(value_type = Option<serde_json::Value>)]
     payload: Option<JsonText>,
     /// Chosen by the client, it is an idempotency key of its own.
-    #[schema(min_length = 1, max_length = 128)]
     job_id: Option<String>,
     priority: Option<PriorityName>,
     #[serde(default, deserialize_with = "each_once")]
@@ -75,6 +73,7 @@ pub struct JobBody {
     requires: Vec<String>,
     trace_id: Option<String>,
     /// W3C trace context of what the client was doing. Counts before the header of that name.
+    #[schema(pattern = "^[0-9a-fA-F]{2}-[0-9a-fA-F]{32}-[0-9a-fA-F]{16}-[0-9a-fA-F]{2}(-.*)?$")]
     traceparent: Option<String>,
     /// Jobs with the same key share the limits that pools.yaml sets per key.
     concurrency_key: Option<String>,

@@ -139,7 +139,7 @@ pub struct StartBody {
     /// The latest, if absent. The run stays with it.
     pub version: Option<u32>,
     /// A map; by the rule for payloads each name stands once, and numbers keep their value.
-    #[schema(value_type = Option<serde_json::Value>)]
+    #[schema(value_type = Option<Object>)]
     pub params: Option<Box<RawValue>>,
     /// A second start with this key and the same request answers with the first run.
     pub idempotency_key: Option<String>,
@@ -162,7 +162,7 @@ pub struct RerunBody {
     /// Nodes to run again, with all that come after them.
     pub from: Vec<String>,
     /// Parameters to change: a map, by the rule for payloads.
-    #[schema(value_type = Option<serde_json::Value>)]
+    #[schema(value_type = Option<Object>)]
     pub params: Option<Box<RawValue>>,
     /// Every node does its work, also where what came of the same work before could stand for it.
     #[serde(default)]

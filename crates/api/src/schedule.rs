@@ -5,7 +5,7 @@ use lockgate_proto::v1;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::name_set::{MisfireName, OverlapName, SlotOutcomeName};
+use crate::name_set::{AppliedChangeName, MisfireName, OverlapName, SlotOutcomeName};
 use crate::time::Time;
 use crate::{ToWire, present, text};
 
@@ -19,6 +19,7 @@ pub struct AppliedSchedule {
     pub name: String,
     pub revision: u32,
     /// created, updated or unchanged.
+    #[schema(value_type = AppliedChangeName)]
     pub change: String,
 }
 
@@ -122,6 +123,7 @@ pub struct BackfillBody {
     pub to: jiff::Timestamp,
     /// How many of its jobs or runs may be at work at once.
     #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 100)]
     pub concurrency: u32,
 }
 

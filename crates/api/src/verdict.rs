@@ -8,7 +8,7 @@ use lockgate_proto::v1;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::name_set::{AccessName, DecisionName, PolicyScopeName};
+use crate::name_set::{AccessName, DecisionName, PolicyScopeName, RuleOutcomeName};
 use crate::{FromWire, ToWire, present};
 
 /// A decision with its grounds.
@@ -85,6 +85,7 @@ pub struct Step {
     pub scope: PolicyScopeName,
     pub rule: String,
     /// matched, missed or failed; a rule that cannot be evaluated denies
+    #[schema(value_type = RuleOutcomeName)]
     pub outcome: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

@@ -18,8 +18,8 @@ pub(crate) fn read(body: KeyBody) -> Result<NewCredential, ApiError> {
         role.parse::<Role>().map_err(|error| errors.push(FieldError::new("roles", format_args!("{role:?} {error}")))).ok()
     });
     let roles = roles.collect();
-    if body.lasts_ms == Some(0) {
-        errors.push(FieldError::new("lasts_ms", "must be at least 1"));
+    if body.lasts_ms.is_some_and(|span| span == 0 || i64::try_from(span).is_err()) {
+        errors.push(FieldError::new("lasts_ms", format_args!("must be between 1 and {}", i64::MAX)));
     }
     if !errors.is_empty() {
         return Err(ApiError::Invalid(errors));

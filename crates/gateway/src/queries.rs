@@ -25,9 +25,9 @@ pub(crate) fn cursor(text: &str) -> Result<Option<Cursor>, FieldError> {
     if text.is_empty() {
         return Ok(None);
     }
-    let position =
-        i64::from_str_radix(text, 16).map_err(|_| FieldError::new("cursor", "must be one that a list returned"))?;
-    Ok(Some(Cursor(position)))
+    // Signs, capitals and zeros in front would be read too, and are in no cursor that was ever returned.
+    let position = i64::from_str_radix(text, 16).ok().map(Cursor).filter(|cursor| cursor_text(*cursor) == text);
+    position.map(Some).ok_or_else(|| FieldError::new("cursor", "must be one that a list returned"))
 }
 
 /// Where a list of schedules goes on; empty at its end.
@@ -78,7 +78,9 @@ mod tests {
     fn cursors_come_back_as_they_went() {
         assert_eq!(cursor(&cursor_text(Cursor(123_456))), Ok(Some(Cursor(123_456))));
         assert_eq!(cursor(""), Ok(None));
-        assert!(cursor("next please").is_err());
+        for wrong in ["next please", "+1", "-1", "0a", "A", "8000000000000000"] {
+            assert!(cursor(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

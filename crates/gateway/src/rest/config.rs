@@ -6,7 +6,7 @@ use axum::extract::{FromRequestParts, Path, State};
 use http::StatusCode;
 use http::request::Parts;
 use lockgate_api::body::{ConfigBody, RollbackBody};
-use lockgate_api::view::{Activated, Config, Configs};
+use lockgate_api::view::{Activated, Config, ConfigKindName, Configs};
 use lockgate_core::request::Caller;
 use lockgate_engine::{Activated as EngineActivated, ConfigText};
 use lockgate_ports::SnapshotKind;
@@ -56,7 +56,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ConfigPath {
 
 /// Return the pools, timeouts or quotas in force.
 #[utoipa::path(get, path = "/v1/config/{kind}", operation_id = "get_config",
-    params(("kind" = String, Path, description = "pools, timeouts or quotas")),
+    params(("kind" = inline(ConfigKindName), Path, description = "Which of the files")),
     responses((status = 200, description = "The file in force", body = Config)))]
 pub(super) async fn get(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Config>> {
     Ok(Json(view(configs::in_force(&shared.engine, path.kind).await?)))
@@ -67,7 +67,7 @@ pub(super) async fn get(State(shared): State<ServiceContext>, path: ConfigPath) 
 /// Either the file itself, or a JSON object with its text. A file with faults is refused with all of them, and the one in
 /// force stays.
 #[utoipa::path(put, path = "/v1/config/{kind}", operation_id = "put_config",
-    params(("kind" = String, Path, description = "pools, timeouts or quotas"), ConfigParams),
+    params(("kind" = inline(ConfigKindName), Path, description = "Which of the files"), ConfigParams),
     request_body(content((String = "application/yaml"), (String = "text/yaml"), (ConfigBody = "application/json"))),
     responses((status = 200, description = "What is in force now", body = Activated)))]
 pub(super) async fn put(
@@ -82,7 +82,7 @@ pub(super) async fn put(
 
 /// Put earlier pools, timeouts or quotas in force again.
 #[utoipa::path(post, path = "/v1/config/{kind}/rollback", operation_id = "roll_back_config",
-    params(("kind" = String, Path, description = "pools, timeouts or quotas")), request_body = RollbackBody,
+    params(("kind" = inline(ConfigKindName), Path, description = "Which of the files")), request_body = RollbackBody,
     responses((status = 200, description = "What is in force now", body = Activated)))]
 pub(super) async fn roll_back(
     State(shared): State<ServiceContext>,
@@ -95,7 +95,7 @@ pub(super) async fn roll_back(
 
 /// List pools, timeouts or quotas that are or were in force, the latest activation first.
 #[utoipa::path(get, path = "/v1/config/{kind}/snapshots", operation_id = "list_config_snapshots",
-    params(("kind" = String, Path, description = "pools, timeouts or quotas")),
+    params(("kind" = inline(ConfigKindName), Path, description = "Which of the files")),
     responses((status = 200, description = "The files that are or were in force", body = Configs)))]
 pub(super) async fn snapshots(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Configs>> {
     let configs = configs::all(&shared.engine, path.kind).await?.into_iter().map(view).collect();
@@ -104,7 +104,7 @@ pub(super) async fn snapshots(State(shared): State<ServiceContext>, path: Config
 
 /// Return pools, timeouts or quotas that were once in force, with their text.
 #[utoipa::path(get, path = "/v1/config/{kind}/snapshots/{id}", operation_id = "get_config_snapshot",
-    params(("kind" = String, Path, description = "pools, timeouts or quotas"), ("id" = String, Path)),
+    params(("kind" = inline(ConfigKindName), Path, description = "Which of the files"), ("id" = String, Path)),
     responses((status = 200, description = "The file", body = Config)))]
 pub(super) async fn snapshot(State(shared): State<ServiceContext>, path: ConfigPath) -> RouteResult<Json<Config>> {
     find(&shared, path.kind, &path.id).await

@@ -1,6 +1,11 @@
 //! What `/openapi.json` says about the API as a whole, and about every operation alike.
 
+mod bounds;
+mod examples;
+mod links;
+
 use lockgate_api::view::{Event, LogLine, Progress};
+use serde_json::{Map, Value};
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -42,7 +47,8 @@ const TAGS: [(&str, &str, &str); 9] = [
 pub(super) struct Document;
 
 /// Adds what is the same for every operation, so that no route can forget it: the tag, who may call, and how errors look.
-pub(super) fn complete(api: &mut Api) {
+/// `asks`: the server takes no call without a credential.
+pub(super) fn complete(api: &mut Api, asks: bool) {
     // Relative: wherever the document was read from.
     api.servers = Some(vec![Server::new("/")]);
     let tag = |(_, name, text): &(&str, &str, &str)| TagBuilder::new().name(*name).description(Some(*text)).build();
@@ -59,7 +65,28 @@ pub(super) fn complete(api: &mut Api) {
             operation.tags = Some(vec![tag.to_owned()]);
             // A server without `--auth` asks for nothing; probes never need a credential.
             let bearer = service.map(|_| SecurityRequirement::new::<_, [&str; 0], &str>(BEARER, []));
-            operation.security = Some([SecurityRequirement::default()].into_iter().chain(bearer).collect());
+            let nothing = (!asks || service.is_none()).then(SecurityRequirement::default);
+            operation.security = Some(nothing.into_iter().chain(bearer).collect());
+        }
+    }
+}
+
+/// The document as it is sent, with what is said about many places at once.
+pub(super) fn settled(api: &Api) -> Value {
+    // Made of texts, numbers, lists and maps with texts for keys.
+    let mut document = serde_json::to_value(api).unwrap_or_default();
+    bounds::add_to(&mut document);
+    examples::add_to(&mut document);
+    links::add_to(&mut document);
+    document
+}
+
+/// Calls `with` for every operation: its id, and all of it.
+fn for_each_operation(document: &mut Value, mut with: impl FnMut(&str, &mut Value)) {
+    let items = document.get_mut("paths").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
+    for operation in items.filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
+        if let Some(id) = operation["operationId"].as_str().map(str::to_owned) {
+            with(&id, operation);
         }
     }
 }

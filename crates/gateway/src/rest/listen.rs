@@ -1,8 +1,6 @@
 //! A job's events and log lines as they happen: server-sent events, resumable without a gap.
 
 use std::convert::Infallible;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use axum::extract::State;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
@@ -19,7 +17,6 @@ use super::query::{EventParams, Params};
 use super::{CallerExtractor, JobPath, RouteResult};
 use crate::ServiceContext;
 use crate::follow::follow;
-use crate::queries::parsed;
 use crate::wire;
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -31,17 +28,27 @@ pub(super) struct ResumePoint<T> {
     pub(super) resumed: bool,
 }
 
-impl<T: FromStr<Err: Display>> ResumePoint<T> {
+impl<T: TryFrom<i64> + Copy + Default> ResumePoint<T> {
     /// The header wins over the parameter; neither means from the beginning.
     pub(super) fn of(headers: &HeaderMap, params: &EventParams) -> RouteResult<Self> {
+        // Both are read, so that a bad one is told although the other counts.
+        let asked = params.after.as_deref().map(|text| position("after", text)).transpose();
         let header = headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default());
-        let (field, text) = match header {
-            Some(text) => (LAST_EVENT_ID, text),
-            None => ("after", params.after.as_deref().unwrap_or("0")),
-        };
-        let after = parsed(field, text).map_err(|error: FieldError| vec![error])?;
-        Ok(Self { after, resumed: header.is_some() })
+        let header = header.map(|text| position(LAST_EVENT_ID, text)).transpose();
+        match (header, asked) {
+            (Ok(header), Ok(asked)) => {
+                let after = header.or(asked).unwrap_or_default();
+                Ok(Self { after, resumed: header.is_some() })
+            }
+            (header, asked) => Err(header.err().into_iter().chain(asked.err()).collect::<Vec<_>>().into()),
+        }
     }
+}
+
+/// The number of an event, a line or a version.
+fn position<T: TryFrom<i64>>(field: &str, text: &str) -> Result<T, FieldError> {
+    let number = text.parse().ok().filter(|number: &i64| *number >= 0).and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| FieldError::new(field, format_args!("must be a whole number from 0 to {}", i64::MAX)))
 }
 
 /// Follow a job: first the events after the last one seen, then live ones, until the job has ended.

@@ -38,7 +38,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::AuthRefusal;
+use crate::auth::{AccessMode, AuthRefusal};
 use crate::calls::CallRefusal;
 use crate::hosts::HostRefusal;
 use crate::{ApiSurface, ServiceContext, dashboard, tenant};
@@ -61,8 +61,9 @@ pub(crate) fn router(shared: ServiceContext) -> Router {
         .routes(routes!(health::readyz))
         .routes(routes!(health::monitor))
         .split_for_parts();
-    describe::complete(&mut api);
-    let api = Arc::new(api);
+    let asks = matches!(shared.settings.access, AccessMode::Closed(_));
+    describe::complete(&mut api, asks);
+    let api = Arc::new(describe::settled(&api));
     let router = router.route("/openapi.json", get(move || async move { Json(api) }));
     let shown = shared.settings.dashboard && shared.settings.surface == ApiSurface::All;
     let router = if shown { dashboard::routes(router) } else { router };

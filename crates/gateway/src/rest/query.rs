@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
-use lockgate_api::view::{JobStateName, LanePriorityName, RunStateName};
+use lockgate_api::view::{JobStateName, LanePriorityName, RunStateName, SoughtReasonName};
 use lockgate_core::ids::TenantId;
 use lockgate_core::request::{Caller, FieldError};
 use lockgate_engine::LaneView;
@@ -56,6 +56,7 @@ pub(super) struct DeadLetterParams {
     #[param(value_type = Option<LanePriorityName>)]
     priority: Option<String>,
     /// A reason code such as fatal or agent_lost.
+    #[param(value_type = Option<SoughtReasonName>)]
     reason: Option<String>,
     /// The caller's when absent; * for all.
     tenant: Option<String>,
@@ -100,7 +101,7 @@ pub(super) struct DagParams {
 #[into_params(parameter_in = Query)]
 pub(super) struct EventParams {
     /// Number of the last event already seen; the header `Last-Event-ID` wins.
-    #[param(value_type = Option<u64>)]
+    #[param(value_type = Option<u64>, maximum = 9223372036854775807_i64)]
     pub(super) after: Option<String>,
 }
 

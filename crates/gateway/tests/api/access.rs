@@ -184,6 +184,7 @@ async fn a_bad_wish_is_refused_with_its_field() {
         (json!({ "actor": "x", "roles": ["worker"], "tenant": "acme" }), "roles"),
         (json!({ "actor": "x", "roles": ["viewer"], "pools": ["gpu"] }), "pools"),
         (json!({ "actor": "x", "roles": ["viewer"], "lasts_ms": 0 }), "lasts_ms"),
+        (json!({ "actor": "x", "roles": ["viewer"], "lasts_ms": u64::MAX }), "lasts_ms"),
     ] {
         let reply = server.post_as(&server.admin_key, "/v1/keys", &body).await;
         reply.is_problem(400, "invalid_argument");

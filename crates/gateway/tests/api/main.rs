@@ -10,6 +10,7 @@ mod children;
 mod dags;
 mod dashboard;
 mod dead_letters;
+mod description;
 mod events;
 mod exact_json;
 mod forged;
