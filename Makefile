@@ -12,7 +12,7 @@ LINT := $(CARGO) clippy --workspace --all-targets -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run worker dev migrate api test test-full proto-lint workflow-lint licences verify dist sign-dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs sdk-python servers nextest deny
+.PHONY: help run worker dev migrate api api-fuzz test test-full proto-lint workflow-lint licences verify dist sign-dist try-dist bench bench-cluster performance matrix soak soak-kernel soak-cluster soak-sagas chaos chaos-cluster recovery observe sim docs sdk-python servers nextest deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ licences: deny ## the licences, bans and sources of dependencies
 verify: test licences ## test, and licences, and the docs of the code
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
-test-full: verify api docs sdk-python dist ## everything that ends by itself: verify, api, docs, sdk-python, dist, try-dist
+test-full: verify api api-fuzz docs sdk-python dist ## everything that ends by itself: verify, api, api-fuzz, docs, sdk-python, dist, try-dist
 	tools/try-dist
 
 dist: ## what users install, into target/dist/out: tarball, Debian package, wheel, npm packages, SBOM, provenance, checksums
@@ -111,6 +111,9 @@ api: ## validate /openapi.json, and run a tour with clients that are generated f
 
 sdk-python: ## the wheel of the Python package, in target/sdk-python/wheels: lints, types and tests against a real server
 	tools/check-sdk-python
+
+api-fuzz: ## send what /openapi.json allows and forbids to servers with and without --auth, by schemathesis; minutes
+	tools/fuzz-api
 
 servers:
 	@tools/get-servers
