@@ -166,7 +166,7 @@ fn files_that_are_no_pools_are_refused() {
         "topics:\n  a: [p, 'p q']\n",
         &["2: pool \"p q\" must not contain ' '; allowed are letters, digits and . _ - :"],
     );
-    assert_refused("topics: {a: p}\npools:\n", &["1: pools must be a map of keys and values"]);
+    assert_refused("topics: {a: p}\npools:\n", &["2: pools must be a map of keys and values"]);
     assert_refused(
         "topics: {}\npools: {}\n",
         &["1: topics is empty; remove it or name at least one", "2: pools is empty; remove it or name at least one"],
