@@ -1,4 +1,4 @@
--- A late scan, a release, or a replay that was denied at once.
+-- A late scan, a release, a discard, or a replay that was denied at once.
 , changed AS (
     UPDATE jobs_done AS d
     SET version = i.version, state = i.state, ended_at = COALESCE(i.ended_at, (SELECT now FROM moment)), life = i.life,

@@ -70,19 +70,20 @@ impl EncodedChange {
 
     /// Whether the job may have ended before this change; then its row is searched in history too. It has not if a worker
     /// held or holds the attempt, because only live jobs are held. Nor in a first life without a checked output, bypass,
-    /// children and late result, because only jobs with one of these change again after their end.
+    /// children, late result and discard, because only jobs with one of these change again after their end.
     pub(crate) fn may_have_ended(&self) -> bool {
         let (job, life) = (self.job(), &self.job().life);
         let was_held = self.transition().effects.iter().any(|effect| matches!(effect, Effect::Settled { .. }));
         let is_held = matches!(job.state(), JobState::Dispatched | JobState::Running);
-        let unmarked = life.output.is_none() && life.bypass.is_none() && life.family.is_none() && life.late.is_none();
+        let unchecked = life.output.is_none() && life.bypass.is_none();
+        let unmarked = unchecked && life.family.is_none() && life.late.is_none() && life.discarded.is_none();
         let first_look = life.no == 1 && unmarked;
         !(was_held || is_held || first_look)
     }
 
-    /// J-4: a job that stays dead keeps its dead letter.
+    /// J-4: a job that stays dead keeps its dead letter, unless an operator discards it.
     pub(crate) fn drops_letter(&self) -> bool {
-        self.may_have_ended() && (self.transition().dead_letter.is_some() || !self.job().state().is_dead())
+        self.may_have_ended() && self.transition().drops_letter()
     }
 
     /// Whether the change writes more than the job's own row.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lockgate_core::ids::{ActorId, AttemptToken, JobId, SessionId, WorkerId};
 use lockgate_core::job::{
-    Approval, Attempt, Binding, Bypass, Counters, EventKind, Failure, Family, JobEvent, JobState, Life, LostAttempt,
-    OutputCheck, Reason,
+    Approval, Attempt, Binding, Bypass, Counters, Discard, EventKind, Failure, Family, JobEvent, JobState, Life,
+    LostAttempt, OutputCheck, Reason,
 };
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Verdict;
@@ -89,6 +89,8 @@ struct PackedLife {
     bypass: Option<Bypass>,
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     family: Option<Family>,
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    discarded: Option<Discard>,
     #[serde(rename = "e")]
     events: u64,
 }
@@ -161,11 +163,12 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl PackedLife {
-    /// `unpack` does not compile without a new field of `Life`; these two patterns do, because each ends in `..`. Add the
+    /// `unpack` does not compile without a new field of `Life`; these patterns do, because each ends in `..`. Add the
     /// field here too.
     fn pack(life: &Life) -> Self {
         let Life { no, state: _, attempt, counters, submitted_at, began_at, due_at, deadline_at, .. } = life;
-        let Life { ended_at, last_error, lost, taken, late, memo_of, approval, output, bypass, family, events, .. } = life;
+        let Life { ended_at, last_error, lost, taken, late, memo_of, approval, output, bypass, family, .. } = life;
+        let Life { discarded, events, .. } = life;
         let Counters { failures, infra_failures, snoozes } = *counters;
         let span = |at: &Timestamp| PackedSpan::between(*submitted_at, *at);
         Self {
@@ -186,6 +189,7 @@ impl PackedLife {
             output: output.clone(),
             bypass: bypass.clone(),
             family: family.clone(),
+            discarded: discarded.clone(),
             events: *events,
         }
     }
@@ -212,6 +216,7 @@ impl PackedLife {
             output: self.output,
             bypass: self.bypass,
             family: self.family,
+            discarded: self.discarded,
             events: self.events,
         }
     }
@@ -315,7 +320,7 @@ mod tests {
         r#""x":90,"z":80,"f":{"reason":"failed","message":"no"},"l":{"no":1,"token":"old"},"#,
         r#""g":[{"no":1,"token":"old"}],"w":{"no":1,"token":"old"},"m":"job-1","#,
         r#""p":{"rule":"r","rule_hash":"h","terms":{"approvers":1},"asked_at":1001},"#,
-        r#""o":{"attempt":3,"stage":"held"},"e":9}"#
+        r#""o":{"attempt":3,"stage":"held"},"q":{"actor":"ann","at":1002,"reason":"paid"},"e":9}"#
     );
     const EVENT: &str = concat!(
         r#"{"n":4,"t":1005,"k":"attempt_lost","a":3,"l":2,"w":"wrk","r":"agent_lost","m":"gone","u":1009,"c":"ann","#,
@@ -333,6 +338,7 @@ mod tests {
         let binding = life.attempt.binding.as_ref().unwrap();
         let times = [binding.dispatched_at, binding.timeout_at, binding.start_by].map(Timestamp::as_millis);
         assert_eq!((times, binding.assignment), ([1_010, 4_010, 1_040], 7));
+        assert_eq!(life.discarded.as_ref().map(|discard| &*discard.reason), Some("paid"));
         assert_eq!(life.counters, Counters { failures: 1, infra_failures: 2, snoozes: 3 });
         assert_eq!(serde_json::to_string(&PackedLife::pack(&life)).unwrap(), LIFE);
     }

@@ -38,6 +38,17 @@ pub struct DeadLetter {
     pub at: Time,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Absent while it is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discarded: Option<Discard>,
+}
+
+/// An operator's decision that a dead letter is not to be replayed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Discard {
+    pub actor: String,
+    pub reason: String,
+    pub at: Time,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,6 +86,30 @@ pub struct ReplayBody {
     pub limit: Option<u32>,
 }
 
+/// Why a dead letter is not to be replayed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = DiscardOrder)]
+pub struct DiscardBody {
+    /// For the history of the job and the audit trail.
+    #[schema(min_length = 1)]
+    pub reason: String,
+}
+
+impl ToWire for core::Discard {
+    type Wire = v1::Discard;
+
+    fn to_wire(&self) -> v1::Discard {
+        v1::Discard { actor: self.actor.to_string(), reason: self.reason.to_string(), at_ms: self.at.as_millis() }
+    }
+}
+
+impl From<v1::Discard> for Discard {
+    fn from(v1::Discard { actor, reason, at_ms }: v1::Discard) -> Self {
+        Self { actor, reason, at: Time::from_millis(at_ms) }
+    }
+}
+
 impl ToWire for core::DeadLetter {
     type Wire = v1::DeadLetter;
 
@@ -91,6 +126,7 @@ impl ToWire for core::DeadLetter {
             life: self.life,
             at_ms: self.at.as_millis(),
             labels: self.labels.clone().into_iter().collect(),
+            discarded: self.discarded.as_ref().map(ToWire::to_wire),
         }
     }
 }
@@ -111,6 +147,7 @@ impl DeadLetter {
             life: job.life,
             at_ms: job.ended_at_ms?,
             labels: job.labels.clone(),
+            discarded: job.discarded.clone(),
         }))
     }
 }
@@ -129,6 +166,7 @@ impl From<v1::DeadLetter> for DeadLetter {
             life: wire.life,
             at: Time::from_millis(wire.at_ms),
             labels: wire.labels.into_iter().collect(),
+            discarded: wire.discarded.map(Discard::from),
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::approval::AskedApproval;
+use crate::dead_letter::Discard;
 use crate::history::Progress;
 use crate::name_set::{JobStateName, LanePriorityName, OnTimeoutName, PhaseName, ReasonName};
 use crate::output::OutputCheck;
@@ -109,6 +110,9 @@ pub struct Job {
     /// Of a job that submitted some. Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<Children>,
+    /// Who said that the dead letter of this life is not to be replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discarded: Option<Discard>,
     /// SHA-256 over what the client asked for.
     pub request_hash: String,
 }
@@ -207,6 +211,7 @@ pub fn job(job: &core::Job, defaults: &Defaults) -> v1::Job {
         platform_labels: platform_labels(life).collect(),
         parent_job_id: text(request.child_of.as_ref().map(|of| of.parent.as_str())),
         child_key: text(request.child_of.as_ref().map(|of| &*of.key)),
+        discarded: life.discarded.as_ref().map(ToWire::to_wire),
         ..v1::Job::default()
     }
 }
@@ -261,6 +266,7 @@ impl Job {
             parent_job_id: present(job.parent_job_id),
             child_key: present(job.child_key),
             children: job.children.map(Children::from),
+            discarded: job.discarded.map(Discard::from),
             request_hash: job.request_hash,
         }
     }

@@ -48,7 +48,7 @@ pub mod body {
     pub use crate::access::{CertificateBody, KeyBody, RotateBody};
     pub use crate::approval::{AnswerBody, NoteBody};
     pub use crate::dag::DagBody;
-    pub use crate::dead_letter::ReplayBody;
+    pub use crate::dead_letter::{DiscardBody, ReplayBody};
     pub use crate::governance::{ConfigBody, RollbackBody};
     pub use crate::request::{BatchBody, CancelBody, JobBody, PriorityName};
     pub use crate::run::{CancelRunBody, RerunBody, ResolveBody, StartBody};
@@ -61,7 +61,7 @@ pub mod view {
     pub use crate::access::{Credential, Credentials, Grant, MadeKey, WhoAmI};
     pub use crate::approval::{Answered, Approval, Approvals, AskedApproval, Vote};
     pub use crate::dag::{Dag, Dags, StoredDag};
-    pub use crate::dead_letter::{DeadLetter, DeadLetters, Replayed};
+    pub use crate::dead_letter::{DeadLetter, DeadLetters, Discard, Replayed};
     pub use crate::governance::{Activated, AuditRow, AuditRows, Breaker, Breakers, Config, Configs, Policies, Verified};
     pub use crate::health::{Health, HealthComponent, HealthFinding, HealthLeader, HealthLoop};
     pub use crate::history::{Event, LogLine, Logs, Progress};

@@ -63,6 +63,8 @@ pub enum AuditAction {
     Approved,
     JobCancelled,
     JobReplayed,
+    /// An operator said that a dead letter is not to be replayed.
+    DeadLetterDiscarded,
     OutputRedacted,
     OutputQuarantined,
     OutputReleased,
@@ -98,7 +100,7 @@ pub enum AuditAction {
 }
 
 impl AuditAction {
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 41] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
         Self::TimeoutsActivated,
@@ -109,6 +111,7 @@ impl AuditAction {
         Self::Approved,
         Self::JobCancelled,
         Self::JobReplayed,
+        Self::DeadLetterDiscarded,
         Self::OutputRedacted,
         Self::OutputQuarantined,
         Self::OutputReleased,
@@ -153,6 +156,7 @@ impl AuditAction {
             Self::Approved => "approved",
             Self::JobCancelled => "job_cancelled",
             Self::JobReplayed => "job_replayed",
+            Self::DeadLetterDiscarded => "dead_letter_discarded",
             Self::OutputRedacted => "output_redacted",
             Self::OutputQuarantined => "output_quarantined",
             Self::OutputReleased => "output_released",

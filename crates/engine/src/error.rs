@@ -91,6 +91,7 @@ impl ApiError {
             Self::State(Illegal::ApprovalExpired) => "approval_expired",
             Self::State(Illegal::PayloadHidden) => "payload_hidden",
             Self::State(Illegal::Disowning) => "children_stopping",
+            Self::State(Illegal::Discarded(_)) => "discarded",
             Self::State(_) | Self::RunState(_) => "wrong_state",
             Self::Forbidden(_) => "permission_denied",
             Self::Outdated(_) => "outdated",

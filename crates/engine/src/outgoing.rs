@@ -81,7 +81,9 @@ pub(crate) fn senders_of_runs(changes: &[RunChange]) -> Vec<JobId> {
 
 /// As the world outside reads it; the fields are those of the API.
 fn told(letter: &DeadLetter) -> Json {
-    let DeadLetter { job_id, tenant, topic, priority, state, reason, message, attempts, life, at, labels } = letter;
+    // A letter is published when its job ends: nobody can have discarded it yet.
+    let DeadLetter { job_id, tenant, topic, priority, state, reason, message, attempts, life, at, labels, discarded: _ } =
+        letter;
     let body = json!({
         "kind": "dead_letter",
         "job_id": job_id.as_str(),

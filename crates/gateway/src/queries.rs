@@ -5,10 +5,10 @@ use std::str::FromStr;
 use lockgate_api::body::AnswerBody;
 use lockgate_core::hex;
 use lockgate_core::ids::JobId;
-use lockgate_core::job::{Answer, Reason};
-use lockgate_core::request::{FieldError, RequestHash};
-use lockgate_engine::{ApprovalAnswer, ScheduleView};
-use lockgate_ports::Cursor;
+use lockgate_core::job::{Answer, DeadLetter, Reason};
+use lockgate_core::request::{Caller, FieldError, RequestHash};
+use lockgate_engine::{ApiError, ApprovalAnswer, Engine, ScheduleView};
+use lockgate_ports::{Cursor, DeadLetterQuery, Listing};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
@@ -44,6 +44,19 @@ pub(crate) fn reason(text: &str) -> Result<Reason, FieldError> {
             Err(FieldError::new("reason", format_args!("must be one of {}", known.join(", "))))
         }
         Ok(known) => Ok(known),
+    }
+}
+
+/// Dead letters that are open, or those that were discarded.
+pub(crate) async fn dead_letters(
+    engine: &Engine,
+    caller: &Caller,
+    query: DeadLetterQuery,
+    discarded: bool,
+) -> Result<Listing<DeadLetter>, ApiError> {
+    match discarded {
+        true => engine.discarded_letters(caller, query).await,
+        false => engine.dead_letters(caller, query).await,
     }
 }
 

@@ -73,6 +73,37 @@ fn a_job_that_ends_badly_exits_with_2_and_can_be_replayed() {
 }
 
 #[test]
+fn a_discarded_dead_letter_leaves_the_list_and_is_not_replayed() {
+    let server = Server::start();
+    for id in ["one", "two"] {
+        assert_eq!(
+            server.run(&["submit", "job.always_fail", "--job-id", id, "--max-attempts", "1", "--wait"]).code(),
+            Some(2)
+        );
+    }
+    assert_eq!(server.run(&["dlq", "discard", "one"]).code(), Some(1), "why must be said");
+    let discarded = server.run(&["dlq", "discard", "one", "--reason", "paid by hand", "--json"]).json();
+    assert_eq!(discarded, json!([{ "job_id": "one", "state": "FAILED" }]));
+    let ids = |words: &[&str]| {
+        let listed = server.run(words).json();
+        let letters = listed["dead_letters"].as_array().expect("a list").iter();
+        letters.map(|letter| letter["job_id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&["dlq", "list", "--json"]), ["two"]);
+    assert_eq!(ids(&["dlq", "list", "--discarded", "--json"]), ["one"]);
+    assert!(server.run(&["dlq", "list", "--discarded"]).stdout().contains("paid by hand"));
+    assert!(server.run(&["get", "one"]).stdout().contains("paid by hand"));
+    let refused = server.run(&["dlq", "replay", "one"]);
+    assert_eq!(refused.code(), Some(5));
+    assert!(refused.stderr().contains("was discarded by"), "{}", refused.stderr());
+    let some = server.run(&["dlq", "discard", "two", "nobody", "--reason", "no longer wanted"]);
+    assert_eq!(some.code(), Some(4));
+    assert!(some.stdout().starts_with("two  FAILED  discarded"), "{}", some.stdout());
+    assert!(ids(&["dlq", "list", "--json"]).is_empty());
+    assert_eq!(server.run(&["dlq", "replay", "--all", "--json"]).json()["matched"], 0);
+}
+
+#[test]
 fn what_is_not_there_exits_with_4() {
     let server = Server::start();
     for words in [&["get", "none"][..], &["why", "none"], &["watch", "none"], &["cancel", "none"], &["dlq", "show", "none"]]

@@ -131,7 +131,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Updates an ended job that stays ended: a late scan, a release, or a replay that was denied at once.
+    /// Updates an ended job that stays ended: a late scan, a release, a discard, or a replay that was denied at once.
     pub(super) fn end_again(&mut self, seq: i64, sheet: &EncodedChange) -> Result<bool, StatementError> {
         let job = &sheet.change.transition.job;
         let before = self.result_bytes(seq)?;
@@ -149,9 +149,8 @@ impl WriteTx<'_> {
         }
         let more = self.result_bytes(seq)? - before;
         self.tallies.add(&job.request.tenant, TenantDelta { stored_bytes: more, ..TenantDelta::default() });
-        // J-4: a job that stays dead keeps its dead letter.
-        let letter_stays = job.state().is_dead() && sheet.change.transition.dead_letter.is_none();
-        if !letter_stays {
+        // J-4: a job that stays dead keeps its dead letter, unless an operator discards it.
+        if sheet.change.transition.drops_letter() {
             self.drop_letter(seq)?;
         }
         Ok(true)

@@ -59,6 +59,7 @@ pub(crate) fn job() -> v1::Job {
             losses: Some(6),
         }),
         losses: 2,
+        discarded: Some(discard()),
     }
 }
 
@@ -69,6 +70,10 @@ pub(crate) fn listed() -> v1::ListJobsResponse {
     let (phase, priority) = (v1::Phase::Queued.into(), v1::Priority::Default.into());
     let bare = v1::Job { job_id: text("b"), state, phase, priority, ..v1::Job::default() };
     v1::ListJobsResponse { jobs: vec![brief, bare], next_cursor: text("2a") }
+}
+
+fn discard() -> v1::Discard {
+    v1::Discard { actor: text("dan"), reason: text("paid by hand"), at_ms: at(7) }
 }
 
 fn failure() -> v1::Failure {
@@ -198,6 +203,7 @@ pub(crate) fn dead_letters() -> v1::ListDeadLettersResponse {
         life: 1,
         at_ms: at(0),
         labels: pairs(&[("l", "1")]),
+        discarded: Some(discard()),
     };
     v1::ListDeadLettersResponse { dead_letters: vec![letter], next_cursor: text("7") }
 }

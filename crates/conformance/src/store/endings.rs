@@ -4,8 +4,10 @@ use lockgate_core::job::{EventKind, JobState};
 use lockgate_core::lane::ReadyKey;
 use lockgate_core::request::{Json, NewJob};
 
-use super::stage::{Found, Proof, StoreHarness, allow, cancel, deny, dispatch_to, fatal, new_job, replay, report, success};
-use lockgate_ports::store::{ChangeError, DeadLetterQuery};
+use super::stage::{
+    Found, Proof, StoreHarness, allow, cancel, deny, discard, dispatch_to, fatal, ids, new_job, replay, report, success,
+};
+use lockgate_ports::store::{ChangeError, DeadLetterQuery, JobQuery};
 
 const ANY_LETTER: fn() -> DeadLetterQuery = || DeadLetterQuery { limit: 10, ..DeadLetterQuery::default() };
 
@@ -85,6 +87,23 @@ pub async fn a_replay_that_is_denied_renews_the_letter(h: &StoreHarness) -> Proo
     assert_eq!(letters.iter().map(|letter| (letter.life, letter.state)).collect::<Vec<_>>(), [(2, JobState::Denied)]);
     let totals = h.store.totals().await?;
     assert_eq!((totals.live, totals.ended, totals.dead_letters.iter().sum::<u64>()), ([0; 4], 1, 1));
+    Ok(())
+}
+
+pub async fn a_discarded_letter_is_found_only_among_the_discarded(h: &StoreHarness) -> Proof {
+    let dead = h.run(&h.submit(new_job("one")).await?, fatal()).await?;
+    h.run(&h.submit(new_job("two")).await?, fatal()).await?;
+    let discarded = h.step(&dead, discard()).await?;
+    assert_eq!((discarded.state(), discarded.version), (JobState::Failed, dead.version + 1));
+    let letters = h.store.dead_letters(ANY_LETTER()).await?.items;
+    assert_eq!(letters.iter().map(|letter| letter.job_id.as_str()).collect::<Vec<_>>(), ["two"]);
+    let totals = h.store.totals().await?;
+    assert_eq!((totals.ended, totals.dead_letters.iter().sum::<u64>()), (2, 1));
+    let found = h.store.list(JobQuery { discarded: true, limit: 10, ..JobQuery::default() }).await?;
+    assert_eq!(ids(&found.items), ["one"]);
+    let stored = h.load("one").await?;
+    assert_eq!(stored.dead_letter().and_then(|letter| letter.discarded), discarded.life.discarded);
+    assert!(h.commit(dead.next(discard(), &h.env(allow()))?).await?.is_err(), "the job has moved on");
     Ok(())
 }
 

@@ -98,6 +98,7 @@ macro_rules! store_conformance {
                 a_denied_submit_is_stored_as_ended,
                 a_dead_job_leaves_one_letter_until_it_is_replayed,
                 a_replay_that_is_denied_renews_the_letter,
+                a_discarded_letter_is_found_only_among_the_discarded,
                 events_are_numbered_without_gaps_over_lives,
                 an_ended_job_changes_only_by_replay,
             }

@@ -261,6 +261,10 @@ pub(super) fn release() -> Input {
     Input::Release { actor: "bob".into(), note: None }
 }
 
+pub(super) fn discard() -> Input {
+    Input::Discard { actor: "ann".into(), reason: "paid by hand".into() }
+}
+
 pub(super) fn replay() -> Input {
     Input::Replay { actor: "ann".into() }
 }

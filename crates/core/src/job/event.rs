@@ -58,6 +58,8 @@ pub enum EventKind {
     Cancelled,
     Denied,
     Replayed,
+    /// An operator said that the dead letter is not to be replayed.
+    Discarded,
     /// The job's latest event had the stamp of a clock that was ahead; the times computed from that stamp moved back.
     Restamped,
     /// A kind stored by a newer version: kept unchanged, shown by its name, and ignored by every decision.
@@ -99,6 +101,7 @@ impl EventKind {
             Self::Cancelled => "cancelled",
             Self::Denied => "denied",
             Self::Replayed => "replayed",
+            Self::Discarded => "discarded",
             Self::Restamped => "restamped",
             Self::Unknown(name) => name.as_str(),
         }

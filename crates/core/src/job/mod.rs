@@ -6,6 +6,7 @@ mod attempts;
 mod audited;
 mod bypass;
 mod cancel;
+mod discard;
 mod dispatch;
 mod duty;
 mod end;
@@ -42,6 +43,7 @@ pub use action::{Action, ActionKind};
 pub use approve::{Answer, Approval, Ballot, Sight, Vote};
 pub use attempts::{AttemptSummary, attempts};
 pub use bypass::Bypass;
+pub use discard::Discard;
 pub use duty::Duty;
 pub use event::{EventKind, JobEvent};
 pub use family::{Barrier, Family, OnTimeout, UnknownOnTimeout, WAIT_DEFAULT};
@@ -119,6 +121,9 @@ pub struct Life {
     /// The job whose memoised result stands for this job's work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo_of: Option<JobId>,
+    /// An operator said that the dead letter of this life is not to be replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discarded: Option<Discard>,
     /// How many events were written over all lives; the next event's number is one higher.
     pub events: u64,
 }
@@ -378,6 +383,8 @@ pub enum Input {
     Release { actor: ActorId, note: Option<Arc<str>> },
     /// An operator replays a dead job.
     Replay { actor: ActorId },
+    /// An operator says that a dead job is not to be replayed.
+    Discard { actor: ActorId, reason: Arc<str> },
     /// `changed_at` is the stamp of the job's latest event, `right` the time by every clock that was asked.
     Restamped { changed_at: Timestamp, right: Timestamp },
 }
@@ -428,6 +435,8 @@ pub enum Illegal {
     Undoes,
     #[error("the workflow {0:?} is closed: what its jobs did is undone, and nothing of it starts any more")]
     ClosedSaga(Arc<str>),
+    #[error("its dead letter was discarded by {0} and is not replayed; submit a new job if the work is wanted after all")]
+    Discarded(ActorId),
     #[error("its children are being stopped; try again in a moment")]
     Disowning,
 }
@@ -513,6 +522,7 @@ impl Job {
             Input::LetOut(let_out) => self.let_out(let_out, env),
             Input::Release { actor, note } => self.released(actor, note.as_deref(), env),
             Input::Replay { actor } => self.replayed(actor, env),
+            Input::Discard { actor, reason } => self.discarded(actor, &reason, env),
             Input::Restamped { changed_at, right } => self.restamped(changed_at, right, env),
         }
     }

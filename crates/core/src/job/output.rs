@@ -124,7 +124,7 @@ impl Job {
             event.actor = Some(actor);
             event.message = note.map(clipped);
         });
-        transition.job.life.last_error = None;
+        (transition.job.life.last_error, transition.job.life.discarded) = (None, None);
         Ok(transition.end(JobState::Succeeded, None, env.now))
     }
 }

@@ -12,6 +12,7 @@ impl Job {
         if !self.life.state.is_dead() {
             return Err(Illegal::State { input: "replay", state: self.life.state });
         }
+        self.undiscarded()?;
         // A new life starts without a family, so children that still have to be stopped would be forgotten.
         if self.owes(Duty::Disown) {
             return Err(Illegal::Disowning);

@@ -44,6 +44,7 @@ pub(super) fn born(request: Arc<JobRequest>, hash: RequestHash, env: &Env<'_>) -
             taken: Vec::new(),
             late: None,
             memo_of: None,
+            discarded: None,
             events: 0,
         },
         request,

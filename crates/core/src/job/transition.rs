@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Duty, EventKind, Failure, Job, JobEvent, JobState, Reason};
+use super::{Discard, Duty, EventKind, Failure, Job, JobEvent, JobState, Reason};
 use crate::ids::{AttemptToken, JobId, SessionId, TenantId, Topic};
 use crate::lane::Priority;
 use crate::pools::RoutingId;
@@ -80,6 +80,9 @@ pub struct DeadLetter {
     /// The labels of the job, so that dead letters can be searched by them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// Absent from the stored letters, which are the open ones: a discard is stored with the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discarded: Option<Discard>,
 }
 
 impl Transition {
@@ -104,6 +107,10 @@ impl Transition {
     /// wait for long.
     pub fn tells_its_run(&self) -> bool {
         let Some(part) = &self.job.request.run else { return false };
+        // A discard is about the dead letter alone; for the run nothing has changed.
+        if self.events.iter().any(|event| event.kind == EventKind::Discarded) {
+            return false;
+        }
         let state = self.job.life.state;
         let begins = || self.job.version == 1 || self.events.iter().any(|event| event.kind == EventKind::Replayed);
         let counts = if part.undo { state == JobState::ApprovalRequired } else { part.run.is_saga() && begins() };
@@ -152,7 +159,7 @@ impl Transition {
         if let Some(failure) = failure {
             // J-4: every bad end leaves a dead letter, in the commit that ends the job.
             if state.is_dead() {
-                self.dead_letter = Some(dead_letter(&self.job, state, &failure, now));
+                self.dead_letter = Some(DeadLetter::of(&self.job, state, &failure, now));
             }
             self.job.life.last_error = Some(failure);
         }
@@ -160,18 +167,21 @@ impl Transition {
     }
 }
 
-fn dead_letter(job: &Job, state: JobState, failure: &Failure, at: Timestamp) -> DeadLetter {
-    DeadLetter {
-        job_id: job.request.job_id.clone(),
-        tenant: job.request.tenant.clone(),
-        topic: job.request.topic.clone(),
-        priority: job.request.priority(),
-        state,
-        reason: failure.reason,
-        message: failure.message.clone(),
-        attempts: job.attempts_made(),
-        life: job.life.no,
-        at,
-        labels: job.request.labels.clone(),
+impl DeadLetter {
+    pub(super) fn of(job: &Job, state: JobState, failure: &Failure, at: Timestamp) -> Self {
+        Self {
+            job_id: job.request.job_id.clone(),
+            tenant: job.request.tenant.clone(),
+            topic: job.request.topic.clone(),
+            priority: job.request.priority(),
+            state,
+            reason: failure.reason,
+            message: failure.message.clone(),
+            attempts: job.attempts_made(),
+            life: job.life.no,
+            at,
+            labels: job.request.labels.clone(),
+            discarded: None,
+        }
     }
 }

@@ -8,6 +8,7 @@ mod cancel;
 mod children;
 mod config;
 mod dags;
+mod discard;
 mod kernel;
 mod overview;
 mod policy;

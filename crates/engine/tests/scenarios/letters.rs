@@ -213,3 +213,28 @@ async fn a_relay_that_reaches_no_sink_comes_round_and_leaves_the_lead_to_others(
     one.outlet.set_away(None);
     until("who reaches a sink leads", async || relay(&one, "lockgate_leader") > 0.0).await;
 }
+
+/// Its run can run the node again; for the letter itself an operator decides.
+#[tokio::test(start_paused = true)]
+async fn the_letter_of_a_node_is_discarded_and_its_run_stays_as_it_was() {
+    let stage = Stage::new();
+    let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
+    let dag = "version: 1\ndag: d\nnodes:\n  one: {topic: t}\n";
+    stage.engine.put_dag(&caller(), "d.yaml", dag).await.expect("a good definition");
+    let start =
+        StartRun { dag: "d".into(), version: None, params: serde_json::json!({}), idempotency_key: None, fresh: false };
+    let run = stage.engine.start_run(&caller(), start).await.expect("started").run;
+    let of_run = worker.take().await;
+    worker.report(&of_run, Outcome::FailedFatal { error: "broken".into() }).await;
+    let id = of_run.job.request.job_id.clone();
+    let failed = async || stage.engine.run_head(&caller(), &run).await.expect("there");
+    until("the run has failed", async || failed().await.state.is_over()).await;
+    let before = failed().await;
+    assert_eq!(stage.engine.discard(&caller(), &id, "known".into()).await.expect("discarded"), JobState::Failed);
+    let filter = || DeadLetterQuery { tenant: Some(caller().tenant), limit: 10, ..DeadLetterQuery::default() };
+    assert_eq!(stage.engine.dead_letters(&caller(), filter()).await.expect("read").items, []);
+    let discarded = stage.engine.discarded_letters(&caller(), filter()).await.expect("read").items;
+    assert_eq!(discarded.iter().map(|letter| &letter.job_id).collect::<Vec<_>>(), [&id]);
+    pass(Duration::from_secs(10)).await;
+    assert_eq!(failed().await, before);
+}

@@ -27,6 +27,7 @@ pub(super) async fn jobs(
         labels: request.labels.into_iter().collect(),
         parent: present(request.parent_job_id).map(Into::into),
         trace_id: present(request.trace_id).map(Into::into),
+        discarded: false,
         cursor: queries::cursor(&request.cursor).map_err(invalid)?,
         limit: page(request.limit),
     };
@@ -51,9 +52,12 @@ pub(super) async fn dead_letters(
     caller: Caller,
     request: v1::ListDeadLettersRequest,
 ) -> Result<v1::ListDeadLettersResponse, ApiError> {
-    let filter = filter(caller.clone(), request.filter.unwrap_or_default())?;
+    let wanted = request.filter.unwrap_or_default();
+    let discarded = wanted.discarded;
+    let filter = filter(caller.clone(), wanted)?;
     let cursor = queries::cursor(&request.cursor).map_err(invalid)?;
-    let listing = engine.dead_letters(&caller, DeadLetterQuery { cursor, limit: page(request.limit), ..filter }).await?;
+    let query = DeadLetterQuery { cursor, limit: page(request.limit), ..filter };
+    let listing = queries::dead_letters(engine, &caller, query, discarded).await?;
     Ok(wire::dead_letters(&listing))
 }
 
@@ -67,6 +71,9 @@ pub(super) async fn replay(
         (None, None) => Err(ApiError::invalid("job_id", "must be set, or a filter; an empty filter means all")),
         (Some(_), None) if request.rate > 0 || request.limit > 0 => {
             Err(ApiError::invalid("rate", "and limit apply to a filter, not to one job"))
+        }
+        (None, Some(wanted)) if wanted.discarded => {
+            Err(ApiError::invalid("filter.discarded", "must be false: discarded dead letters are not replayed"))
         }
         (Some(id), None) => replay_one(engine, &caller, id.into(), request.dry_run).await,
         (None, Some(wanted)) => {

@@ -91,6 +91,16 @@ impl Scheduler for SchedulerService {
         answer(lists::replay(&self.0.engine, caller, request.into_inner()).await)
     }
 
+    async fn discard_dead_letter(
+        &self,
+        request: Request<v1::DiscardDeadLetterRequest>,
+    ) -> GrpcResult<v1::DiscardDeadLetterResponse> {
+        let caller = caller(&request)?;
+        let v1::DiscardDeadLetterRequest { job_id, reason } = request.into_inner();
+        let state = self.0.engine.discard(&caller, &job_id.into(), reason.into()).await;
+        answer(state.map(|state| v1::DiscardDeadLetterResponse { state: state.to_wire().into() }))
+    }
+
     async fn list_workers(&self, _: Request<v1::ListWorkersRequest>) -> GrpcResult<v1::ListWorkersResponse> {
         Ok(Response::new(wire::workers(&self.0.engine.workers())))
     }

@@ -1,10 +1,10 @@
-//! Dead letters: look, replay.
+//! Dead letters: look, replay, discard.
 
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use lockgate_api::ToWire;
-use lockgate_api::body::ReplayBody;
+use lockgate_api::body::{DiscardBody, ReplayBody};
 use lockgate_api::view::{Changed, DeadLetter, DeadLetters, Replayed};
 
 use super::body::{Maybe, NoBody, Sent};
@@ -12,9 +12,9 @@ use super::problem::Problem;
 use super::query::{DeadLetterParams, Params};
 use super::request;
 use super::{CallerExtractor, JobPath, RouteResult};
-use crate::{ServiceContext, wire};
+use crate::{ServiceContext, queries, wire};
 
-/// List dead letters, newest first.
+/// List dead letters, newest first: those that are open, or those that were discarded.
 #[utoipa::path(get, path = "/v1/dead-letters", operation_id = "list_dead_letters", params(DeadLetterParams),
     responses((status = 200, description = "One page of dead letters", body = DeadLetters)))]
 pub(super) async fn list(
@@ -22,7 +22,8 @@ pub(super) async fn list(
     CallerExtractor(caller): CallerExtractor,
     Params(params): Params<DeadLetterParams>,
 ) -> RouteResult<Json<DeadLetters>> {
-    let listing = shared.engine.dead_letters(&caller, params.query(&caller)?).await?;
+    let (query, discarded) = params.query(&caller)?;
+    let listing = queries::dead_letters(&shared.engine, &caller, query, discarded).await?;
     Ok(Json(DeadLetters::from(wire::dead_letters(&listing))))
 }
 
@@ -56,6 +57,20 @@ pub(super) async fn replay_one(
 ) -> RouteResult<Json<Changed>> {
     let job = shared.engine.replay_one(&caller, &id).await?;
     Ok(Json(Changed { job_id: id.to_string(), state: job.state().to_wire().into() }))
+}
+
+/// Say that a dead letter is not to be replayed. It leaves the list of open ones.
+#[utoipa::path(post, path = "/v1/dead-letters/{id}/discard", operation_id = "discard_dead_letter",
+    params(("id" = String, Path)), request_body = DiscardBody,
+    responses((status = 200, description = "The state of the job, which stays", body = Changed)))]
+pub(super) async fn discard(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    JobPath(id): JobPath,
+    Sent(body): Sent<DiscardBody>,
+) -> RouteResult<Json<Changed>> {
+    let state = shared.engine.discard(&caller, &id, body.reason.into()).await?;
+    Ok(Json(Changed { job_id: id.to_string(), state: state.to_wire().into() }))
 }
 
 /// Replay every dead letter of the caller's tenant that matches. An empty object matches all.

@@ -133,6 +133,7 @@ fn jobs_routes(router: OpenApiRouter<ServiceContext>) -> OpenApiRouter<ServiceCo
         .routes(routes!(dead_letters::list))
         .routes(routes!(dead_letters::get))
         .routes(routes!(dead_letters::replay_one))
+        .routes(routes!(dead_letters::discard))
         .routes(routes!(dead_letters::replay_many))
         .routes(routes!(overview::workers))
         .routes(routes!(overview::queues))

@@ -62,6 +62,9 @@ pub(super) struct DeadLetterParams {
     tenant: Option<String>,
     /// A label the job must have, as name=value. May be repeated.
     label: Vec<String>,
+    /// true: only those that were discarded; their pages can be shorter than the limit, or empty, and go on. Else only open ones.
+    #[param(value_type = Option<bool>)]
+    discarded: Option<String>,
     /// Most dead letters of the page, 1 to 1000; 50 when absent.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     limit: Option<String>,
@@ -264,14 +267,17 @@ impl JobParams {
             topic: self.topic.map(Into::into),
             parent: self.parent.map(Into::into),
             trace_id: self.trace.map(Into::into),
+            discarded: false,
         };
         if errors.is_empty() { Ok(query) } else { Err(errors) }
     }
 }
 
 impl DeadLetterParams {
-    pub(super) fn query(self, caller: &Caller) -> Result<DeadLetterQuery, Vec<FieldError>> {
+    /// And whether those are asked for that were discarded.
+    pub(super) fn query(self, caller: &Caller) -> Result<(DeadLetterQuery, bool), Vec<FieldError>> {
         let mut errors = Vec::new();
+        let discarded = read(self.discarded.as_deref(), &mut errors, |text| parsed("discarded", text)).unwrap_or(false);
         let query = DeadLetterQuery {
             tenant: tenant(self.tenant, caller),
             priority: read(self.priority.as_deref(), &mut errors, |text| parsed("priority", text)),
@@ -281,7 +287,7 @@ impl DeadLetterParams {
             limit: limit(self.limit.as_deref(), &mut errors),
             topic: self.topic.map(Into::into),
         };
-        if errors.is_empty() { Ok(query) } else { Err(errors) }
+        if errors.is_empty() { Ok((query, discarded)) } else { Err(errors) }
     }
 }
 

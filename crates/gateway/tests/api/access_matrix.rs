@@ -12,7 +12,7 @@ pub(crate) enum Of {
 use Of::{All, Own};
 
 /// Letters of roles that may: **v**iewer, **s**ubmitter, **a**pprover, **o**perator, **A**dmin, **w**orker, sc**h**eduler.
-pub(crate) const MATRIX: [(&str, Of, &str); 145] = [
+pub(crate) const MATRIX: [(&str, Of, &str); 147] = [
     ("POST /externalscaler.ExternalScaler/GetMetricSpec", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/GetMetrics", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/IsActive", All, "vsaoA"),
@@ -63,6 +63,7 @@ pub(crate) const MATRIX: [(&str, Of, &str); 145] = [
     ("POST /lockgate.v1.SafetyKernel/ListSnapshots", All, "aoAh"),
     ("POST /lockgate.v1.SafetyKernel/Simulate", All, "aoAh"),
     ("POST /lockgate.v1.Scheduler/CancelJob", Own, "soA"),
+    ("POST /lockgate.v1.Scheduler/DiscardDeadLetter", Own, "oA"),
     ("POST /lockgate.v1.Scheduler/ExplainJob", Own, "vsaoA"),
     ("POST /lockgate.v1.Scheduler/GetJob", Own, "vsaoA"),
     ("POST /lockgate.v1.Scheduler/GetJobLogs", Own, "vsaoA"),
@@ -113,6 +114,7 @@ pub(crate) const MATRIX: [(&str, Of, &str); 145] = [
     ("POST /v1/config/{kind}/rollback", All, "A"),
     ("POST /v1/credentials/{id}/revoke", Own, "A"),
     ("POST /v1/dags", Own, "oA"),
+    ("POST /v1/dead-letters/{id}/discard", Own, "oA"),
     ("POST /v1/dead-letters/{id}/replay", Own, "oA"),
     ("POST /v1/dead-letters:replay", Own, "oA"),
     ("POST /v1/jobs", Own, "soA"),

@@ -120,3 +120,66 @@ async fn grpc_lists_and_replays_the_same() {
     assert_eq!((replayed.matched, replayed.replayed), (1, 1));
     assert_eq!(replayed.job_ids, [next.dead_letters[0].job_id.clone()]);
 }
+
+#[tokio::test]
+async fn a_discarded_letter_leaves_the_open_ones_for_good() {
+    let (server, worker) = with_dead_jobs().await;
+    drop(worker);
+    let ids = async |query: &str| {
+        let reply = server.get(&format!("/v1/dead-letters?{query}")).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let letters = reply.json["dead_letters"].as_array().expect("a list").clone();
+        letters.iter().map(|letter| letter["job_id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+    };
+    let id = ids("topic=job.b").await.pop().expect("a dead letter");
+    let path = format!("/v1/dead-letters/{id}/discard");
+    let silent = server.post(&path, &json!({ "reason": " " })).await;
+    silent.is_problem(400, "invalid_argument");
+    assert_eq!(silent.fields(), ["reason"]);
+    for _ in 0..2 {
+        let reply = server.post(&path, &json!({ "reason": "paid by hand" })).await;
+        assert_eq!(reply.json, json!({ "job_id": id, "state": "FAILED" }), "a repeated call is answered like the first");
+    }
+    assert_eq!(ids("").await.len(), 2);
+    assert_eq!(ids("discarded=true&priority=default&reason=fatal&label=team%3Dblue").await, [id.clone()]);
+    assert_eq!(ids("discarded=true&priority=high").await, [] as [&str; 0]);
+    assert_eq!(ids("discarded=true&reason=agent_lost").await, [] as [&str; 0]);
+    server.get("/v1/dead-letters?discarded=maybe").await.is_problem(400, "invalid_argument");
+    let shown = server.get(&format!("/v1/dead-letters/{id}")).await.json;
+    assert_eq!(shown["discarded"]["reason"], "paid by hand");
+    assert_eq!(server.get(&format!("/v1/jobs/{id}")).await.json["discarded"], shown["discarded"]);
+
+    server.post(&format!("/v1/dead-letters/{id}/replay"), &json!({})).await.is_problem(409, "discarded");
+    assert_eq!(server.post("/v1/dead-letters:replay", &json!({ "dry_run": true })).await.json["matched"], 2);
+    let audit = server.get("/v1/audit").await.json;
+    let rows = audit["rows"].as_array().expect("rows").iter();
+    let [row] = &rows.filter(|row| row["action"] == "dead_letter_discarded").collect::<Vec<_>>()[..] else {
+        panic!("{audit}")
+    };
+    assert_eq!((&row["subject"], &row["actor"]), (&json!(id), &json!("anonymous")));
+    assert_eq!(row["detail"]["event"]["message"], "paid by hand");
+}
+
+#[tokio::test]
+async fn grpc_discards_too_and_never_what_is_alive() {
+    let (server, worker) = with_dead_jobs().await;
+    drop(worker);
+    let mut grpc = server.grpc().await;
+    let id = server.get("/v1/dead-letters?topic=job.b").await.json["dead_letters"][0]["job_id"].clone();
+    let id = id.as_str().expect("an id").to_owned();
+    let discard = |job_id: &str| v1::DiscardDeadLetterRequest { job_id: job_id.to_owned(), reason: "paid by hand".into() };
+    let answer = grpc.discard_dead_letter(discard(&id)).await.expect("discarded").into_inner();
+    assert_eq!(answer.state(), v1::JobState::Failed);
+    let filter = v1::DeadLetterFilter { discarded: true, ..v1::DeadLetterFilter::default() };
+    let list = v1::ListDeadLettersRequest { filter: Some(filter.clone()), ..Default::default() };
+    let page = grpc.list_dead_letters(list).await.expect("listed").into_inner();
+    let [letter] = &page.dead_letters[..] else { panic!("{page:?}") };
+    assert_eq!((&letter.job_id, letter.discarded.as_ref().map(|by| by.reason.as_str())), (&id, Some("paid by hand")));
+    let replay = v1::ReplayDeadLettersRequest { filter: Some(filter), ..Default::default() };
+    let refused = grpc.replay_dead_letters(replay).await.expect_err("discarded ones are not replayed");
+    assert!(refused.message().contains("discarded dead letters are not replayed"), "{refused:?}");
+    let live = server.submit(json!({ "topic": "job.c" })).await;
+    let refused = grpc.discard_dead_letter(discard(&live)).await.expect_err("it lives");
+    assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
+    assert!(refused.message().contains("SCHEDULED"), "{refused:?}");
+}

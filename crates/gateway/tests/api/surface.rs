@@ -156,7 +156,7 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 72] = [
+const ROUTES: [&str; 73] = [
     "get /healthz",
     "get /monitor/health",
     "get /readyz",
@@ -197,6 +197,7 @@ const ROUTES: [&str; 72] = [
     "post /v1/config/{kind}/rollback",
     "post /v1/credentials/{id}/revoke",
     "post /v1/dags",
+    "post /v1/dead-letters/{id}/discard",
     "post /v1/dead-letters/{id}/replay",
     "post /v1/dead-letters:replay",
     "post /v1/jobs",

@@ -1,4 +1,4 @@
-//! `lockgate dlq`: jobs that ended badly, and their second chance.
+//! `lockgate dlq`: jobs that ended badly, their second chance, and those that are to have none.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::session::CliSession;
 /// Most jobs that one call replays, by the contract.
 const REPLAYS_MAX: u32 = 100_000;
 
-/// Look at dead letters and replay them
+/// Look at dead letters, replay or discard them
 #[derive(Args, Debug)]
 pub(crate) struct Dlq {
     #[command(subcommand)]
@@ -29,6 +29,7 @@ enum DeadLetterCommand {
     List(ListDeadLetters),
     Show(ShowDeadLetter),
     Replay(Replay),
+    Discard(DiscardArgs),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -55,6 +56,10 @@ struct Filter {
 struct ListDeadLetters {
     #[command(flatten)]
     filter: Filter,
+
+    /// Those that were discarded, instead of the open ones
+    #[arg(long)]
+    discarded: bool,
 
     /// Dead letters on a page
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -101,12 +106,25 @@ struct Replay {
     limit: u32,
 }
 
+/// Say that dead letters are not to be replayed; they leave the list of open ones
+#[derive(Args, Debug)]
+struct DiscardArgs {
+    /// Ids of the jobs; jobs of runs can be discarded too
+    #[arg(value_name = "JOB", required = true, value_parser = args::name)]
+    job_ids: Vec<String>,
+
+    /// Why, for the history of the job and the audit trail
+    #[arg(long, value_name = "TEXT", value_parser = args::name)]
+    reason: String,
+}
+
 impl Dlq {
     pub(crate) async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         match self.command {
             DeadLetterCommand::List(command) => command.run(session).await,
             DeadLetterCommand::Show(command) => command.run(session).await,
             DeadLetterCommand::Replay(command) => command.run(session).await,
+            DeadLetterCommand::Discard(command) => command.run(session).await,
         }
     }
 }
@@ -118,14 +136,15 @@ impl From<Filter> for v1::DeadLetterFilter {
             priority: wire_priority(filter.priority).into(),
             reason: filter.reason.unwrap_or_default(),
             labels: filter.labels.into_iter().collect(),
+            discarded: false,
         }
     }
 }
 
 impl ListDeadLetters {
     async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
-        let request =
-            v1::ListDeadLettersRequest { filter: Some(self.filter.into()), limit: self.limit, cursor: self.cursor };
+        let filter = v1::DeadLetterFilter { discarded: self.discarded, ..self.filter.into() };
+        let request = v1::ListDeadLettersRequest { filter: Some(filter), limit: self.limit, cursor: self.cursor };
         let response = session.client.list_dead_letters(request).await;
         let page = view::DeadLetters::from(session.answer(response)?);
         let out = session.out;
@@ -136,7 +155,7 @@ impl ListDeadLetters {
         if page.dead_letters.is_empty() && page.next_cursor.is_none() {
             out.remark("no dead letters");
         } else {
-            out.line(&table(&page, out))?;
+            out.line(&if self.discarded { discarded(&page, out) } else { table(&page, out) })?;
         }
         if let Some(cursor) = page.next_cursor {
             out.remark(&format!("more with --cursor {cursor}"));
@@ -162,6 +181,23 @@ fn table(page: &view::DeadLetters, out: Output) -> String {
     out.table(&["job", "state", "topic", "priority", "attempts", "died", "reason", "message"], &rows)
 }
 
+fn discarded(page: &view::DeadLetters, out: Output) -> String {
+    let row = |letter: &view::DeadLetter| {
+        let discard = letter.discarded.as_ref();
+        vec![
+            TableCell::text(&letter.job_id),
+            TableCell::state(&letter.state),
+            TableCell::text(&letter.topic),
+            TableCell::text(&letter.reason),
+            out.relative_or_dash(discard.map(|discard| discard.at)),
+            TableCell::text(discard.map(|discard| discard.actor.as_str()).unwrap_or_default()),
+            TableCell::clipped(discard.map(|discard| discard.reason.as_str()).unwrap_or_default()),
+        ]
+    };
+    let rows: Vec<_> = page.dead_letters.iter().map(row).collect();
+    out.table(&["job", "state", "topic", "reason", "discarded", "by", "why"], &rows)
+}
+
 impl ShowDeadLetter {
     async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
         let response = session.client.get_job(v1::GetJobRequest { job_id: self.job_id }).await;
@@ -176,9 +212,42 @@ impl ShowDeadLetter {
             session.out.json(&letter)?;
         } else {
             session.out.line(&get::text(&job, session.out))?;
-            session.out.remark(&format!("`lockgate dlq replay {}` lets it live again", job.job_id));
+            let lives_again = format!("`lockgate dlq replay {}` lets it live again", job.job_id);
+            session.out.remark(if letter.discarded.is_some() {
+                "it is not replayed: it was discarded"
+            } else {
+                &lives_again
+            });
         }
         Ok(Exit::Success)
+    }
+}
+
+impl DiscardArgs {
+    /// One after the other, each by itself: those before one that is refused stay discarded, and are named.
+    async fn run(self, session: &mut CliSession) -> Result<Exit, CliError> {
+        let mut changed = Vec::with_capacity(self.job_ids.len());
+        let mut refused = None;
+        for job_id in self.job_ids {
+            let request = v1::DiscardDeadLetterRequest { job_id: job_id.clone(), reason: self.reason.clone() };
+            let response = session.client.discard_dead_letter(request).await;
+            match session.answer(response) {
+                Ok(response) => changed.push(view::Changed { job_id, state: response.state().into() }),
+                Err(error) => {
+                    refused = Some(error);
+                    break;
+                }
+            }
+        }
+        let out = session.out;
+        if out.is_json() {
+            out.json(&changed)?;
+        } else {
+            for view::Changed { job_id, state } in &changed {
+                out.line(&format!("{job_id}  {}  discarded", out.state(state)))?;
+            }
+        }
+        refused.map_or(Ok(Exit::Success), Err)
     }
 }
 

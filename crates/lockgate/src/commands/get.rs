@@ -107,6 +107,10 @@ fn facts<'a>(job: &'a view::Job, out: Output) -> Vec<(&'static str, TableCell)> 
         ("env", pairs(&job.env)),
         ("key", text(&job.idempotency_key)),
         ("shares limits", text(&job.concurrency_key)),
+        (
+            "discarded",
+            job.discarded.as_ref().map(|discard| TableCell::text(format!("by {}: {}", discard.actor, discard.reason))),
+        ),
         ("trace", (!job.trace_id.is_empty()).then(|| TableCell::text(&job.trace_id))),
         ("payload", payload(job)),
     ];

@@ -137,6 +137,7 @@ dag runs
 dag show d
 dag start d
 dag watch r
+dlq discard j --reason r
 dlq list
 dlq replay j
 dlq show j

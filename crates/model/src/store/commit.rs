@@ -42,8 +42,8 @@ impl Data {
             return Err(ChangeError::Conflict);
         }
         let id = transition.job.request.job_id.clone();
+        let drops_letter = transition.drops_letter();
         let letter = transition.dead_letter.take();
-        let dead = transition.job.state().is_dead();
         let audit = transition.audit();
         let told = transition.job.request.run.as_ref().filter(|_| transition.tells_its_run());
         let told = told.map(|part| part.run.clone());
@@ -52,8 +52,8 @@ impl Data {
             .memoises()
             .map(|(key, for_ms)| (MemoKey { tenant: tenant.clone(), key: key.into() }, now + Duration::from_millis(for_ms)));
         let seq = if transition.job.version == 1 { self.insert(transition, now)? } else { self.replace(transition, call)? };
-        // J-4: a job that stays dead keeps its dead letter.
-        if letter.is_some() || !dead {
+        // J-4: a job that stays dead keeps its letter, unless an operator discards it.
+        if drops_letter {
             self.letters.retain(|_, (of, _)| *of != seq);
         }
         if let Some(letter) = letter {

@@ -204,20 +204,26 @@ pub struct JobQuery {
     /// Only children of this job, of any of its lives.
     pub parent: Option<JobId>,
     pub trace_id: Option<Arc<str>>,
+    /// Only jobs whose dead letter was discarded.
+    pub discarded: bool,
     pub cursor: Option<Cursor>,
     pub limit: usize,
 }
 
 impl JobQuery {
-    /// Checks the parts of the query that no column can answer: labels of the client or the platform, and the trace.
+    /// Checks the parts of the query that no column can answer: labels of the client or the platform, the trace, and the discard
+    /// of the dead letter.
     pub fn fits(&self, job: &Job) -> bool {
         let labels = &job.request.labels;
         let labelled =
             |(name, value): (&String, &String)| labels.get(name) == Some(value) || job.life.has_platform_label(name, value);
-        self.labels.iter().all(labelled) && self.trace_id.as_ref().is_none_or(|id| job.request.trace_id.as_ref() == Some(id))
+        let traced = |id: &Arc<str>| job.request.trace_id.as_ref() == Some(id);
+        let discarded = !self.discarded || job.life.discarded.is_some();
+        discarded && self.labels.iter().all(labelled) && self.trace_id.as_ref().is_none_or(traced)
     }
 }
 
+/// A query for open dead letters: those that an operator discarded are found through their jobs.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterQuery {
     pub tenant: Option<TenantId>,

@@ -1,6 +1,8 @@
 //! Timers, cancel and replay.
 
 use super::*;
+use crate::audit::AuditAction;
+use crate::request::RunRef;
 
 #[test]
 fn nothing_happens_before_its_time() {
@@ -190,4 +192,44 @@ fn only_a_dead_job_is_replayed() {
         let state = story.state();
         assert_eq!(story.decide(replay()).unwrap_err(), Illegal::State { input: "replay", state });
     }
+}
+
+#[test]
+fn a_discarded_job_keeps_its_state_and_is_not_replayed() {
+    let mut story = Story::of(NewJob::default(), judgement(Decision::Deny));
+    let letter = story.job.dead_letter().unwrap();
+    assert_eq!((letter.state, letter.discarded), (JobState::Denied, None));
+    let discarded = story.apply(discard()).unwrap();
+    assert!(discarded.drops_letter() && discarded.dead_letter.is_none() && discarded.effects.is_empty());
+    let [entry] = &discarded.audit()[..] else { panic!("{:?}", discarded.audit()) };
+    assert_eq!((entry.action, entry.actor.as_str()), (AuditAction::DeadLetterDiscarded, "ann"));
+    assert!(entry.detail.as_str().contains("paid by hand"), "{}", entry.detail.as_str());
+    assert_eq!(story.state(), JobState::Denied);
+    let letter = story.job.dead_letter().unwrap();
+    assert_eq!(letter.discarded.map(|discard| (discard.actor, discard.at)), Some(("ann".into(), story.now)));
+    for again in [discard(), replay()] {
+        assert_eq!(story.decide(again).unwrap_err(), Illegal::Discarded("ann".into()));
+    }
+}
+
+#[test]
+fn only_a_dead_job_is_discarded() {
+    let mut succeeded_job = Story::running();
+    succeeded_job.report(succeeded());
+    let mut cancelled = Story::new();
+    cancelled.apply(cancel()).unwrap();
+    for story in [Story::new(), Story::running(), succeeded_job, cancelled] {
+        let state = story.state();
+        assert_eq!(story.decide(discard()).unwrap_err(), Illegal::State { input: "discard", state });
+        assert_eq!(story.job.dead_letter(), None);
+    }
+}
+
+#[test]
+fn the_run_of_a_job_hears_nothing_of_a_discard() {
+    let part = RunRef { run: "r-1".into(), node: 0, item: None, round: 0, undo: false };
+    let mut story = Story::of(NewJob::default(), judgement(Decision::Deny));
+    let request = JobRequest { run: Some(part), ..JobRequest::clone(&story.job.request) };
+    story.job.request = request.into();
+    assert!(!story.apply(discard()).unwrap().tells_its_run());
 }

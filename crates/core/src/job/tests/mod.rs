@@ -188,6 +188,10 @@ pub(super) fn cancel() -> Input {
     Input::Cancel { actor: "bob".into(), note: None }
 }
 
+pub(super) fn discard() -> Input {
+    Input::Discard { actor: "ann".into(), reason: "paid by hand".into() }
+}
+
 pub(super) fn replay() -> Input {
     Input::Replay { actor: "bob".into() }
 }

@@ -50,6 +50,7 @@ fn of(operation: &str, yaml: bool) -> Option<Value> {
         "cancel_job" => json!({ "reason": "ordered twice" }),
         "approve_job" | "reject_job" => answer(),
         "release_result" => json!({ "note": "a test card number" }),
+        "discard_dead_letter" => json!({ "reason": "the customer was refunded by hand" }),
         "replay_dead_letters" => json!({ "reason": "agent_lost", "dry_run": true, "rate": 10 }),
         "put_dag" => file(DAG),
         "start_run" => json!({ "dag": "greet", "params": { "name": "Ada" } }),

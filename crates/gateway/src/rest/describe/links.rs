@@ -17,6 +17,7 @@ const fn lead(from: &'static str, found: &'static str, parameter: &'static str, 
 }
 
 const JOB: &[&str] = &["get_job", "explain_job", "get_job_logs", "cancel_job"];
+const DEAD_LETTER: &[&str] = &["get_dead_letter", "replay_dead_letter", "discard_dead_letter"];
 const RUN: &[&str] =
     &["get_run", "get_run_graph", "pause_run", "resume_run", "rerun_run", "cancel_run", "resolve_compensation"];
 const SCHEDULE: &[&str] = &[
@@ -31,7 +32,7 @@ const SCHEDULE: &[&str] = &[
 const LEADS: [Lead; 15] = [
     lead("submit_job", "$response.body#/job_id", "id", JOB),
     lead("list_jobs", "$response.body#/jobs/0/job_id", "id", JOB),
-    lead("list_dead_letters", "$response.body#/dead_letters/0/job_id", "id", &["get_dead_letter", "replay_dead_letter"]),
+    lead("list_dead_letters", "$response.body#/dead_letters/0/job_id", "id", DEAD_LETTER),
     lead("list_approvals", "$response.body#/approvals/0/job_id", "id", &["approve_job", "reject_job"]),
     lead("put_dag", "$response.body#/name", "name", &["get_dag"]),
     lead("list_dags", "$response.body#/dags/0/name", "name", &["get_dag"]),
