@@ -50,7 +50,7 @@ pub mod body {
     pub use crate::dag::DagBody;
     pub use crate::dead_letter::{DiscardBody, ReplayBody};
     pub use crate::governance::{ConfigBody, RollbackBody};
-    pub use crate::request::{BatchBody, CancelBody, JobBody, PriorityName};
+    pub use crate::request::{BatchBody, CancelBody, JobBody, PriorityName, RetryNowBody};
     pub use crate::run::{CancelRunBody, RerunBody, ResolveBody, StartBody};
     pub use crate::schedule::{BackfillBody, SchedulesBody};
     pub use crate::tenants::EraseBody;

@@ -135,6 +135,14 @@ pub struct CancelBody {
     pub reason: Option<String>,
 }
 
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = RetryNow)]
+pub struct RetryNowBody {
+    /// For the history of the job and the audit trail.
+    pub reason: Option<String>,
+}
+
 /// JSON as it was sent. Whether it can be kept is checked when the body is read, so that its errors stand beside the others.
 struct JsonText(Bytes);
 

@@ -63,6 +63,8 @@ pub enum AuditAction {
     Approved,
     JobCancelled,
     JobReplayed,
+    /// An operator ended a job's wait before its next attempt.
+    RetryForced,
     /// An operator said that a dead letter is not to be replayed.
     DeadLetterDiscarded,
     OutputRedacted,
@@ -100,7 +102,7 @@ pub enum AuditAction {
 }
 
 impl AuditAction {
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 42] = [
         Self::PolicyActivated,
         Self::PoolsActivated,
         Self::TimeoutsActivated,
@@ -111,6 +113,7 @@ impl AuditAction {
         Self::Approved,
         Self::JobCancelled,
         Self::JobReplayed,
+        Self::RetryForced,
         Self::DeadLetterDiscarded,
         Self::OutputRedacted,
         Self::OutputQuarantined,
@@ -156,6 +159,7 @@ impl AuditAction {
             Self::Approved => "approved",
             Self::JobCancelled => "job_cancelled",
             Self::JobReplayed => "job_replayed",
+            Self::RetryForced => "retry_forced",
             Self::DeadLetterDiscarded => "dead_letter_discarded",
             Self::OutputRedacted => "output_redacted",
             Self::OutputQuarantined => "output_quarantined",

@@ -390,7 +390,7 @@ fn mints(input: &Input) -> bool {
         Input::Spawned { .. } | Input::Settled { .. } | Input::LetGo { .. } | Input::Restamped { .. } => false,
         Input::Dispatch(_) | Input::Started { .. } | Input::Checked { .. } | Input::Cancel { .. } => false,
         Input::Scanned(_) | Input::LetOut(_) | Input::Release { .. } | Input::GivenUp { .. } => false,
-        Input::Discard { .. } => false,
+        Input::Discard { .. } | Input::Hasten { .. } => false,
         Input::Reported(report) => match report.outcome {
             Outcome::Succeeded { .. } | Outcome::FailedFatal { .. } | Outcome::Cancelled { .. } => false,
             // Judged when it goes on.

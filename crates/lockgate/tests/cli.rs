@@ -104,10 +104,30 @@ fn a_discarded_dead_letter_leaves_the_list_and_is_not_replayed() {
 }
 
 #[test]
+fn a_job_that_waits_for_its_next_attempt_is_retried_at_once() {
+    let server = Server::start();
+    let submit = ["submit", "job.flaky", "--job-id", "f", "--payload", "1"];
+    server.run(&[&submit[..], &["--retry", "base=1h", "--retry", "cap=1h"]].concat());
+    server.wait_for_output(&["why", "f"], "waiting_for_retry");
+    let retried = server.run(&["retry", "f", "--reason", "it is back", "--json"]).json();
+    assert_eq!(retried, json!({ "job_id": "f", "state": "SCHEDULED" }));
+    assert_eq!(server.run(&["watch", "f"]).code(), Some(0));
+    let refused = server.run(&["retry", "f"]);
+    assert_eq!(refused.code(), Some(5));
+    assert!(refused.stderr().contains("SUCCEEDED"), "{}", refused.stderr());
+}
+
+#[test]
 fn what_is_not_there_exits_with_4() {
     let server = Server::start();
-    for words in [&["get", "none"][..], &["why", "none"], &["watch", "none"], &["cancel", "none"], &["dlq", "show", "none"]]
-    {
+    for words in [
+        &["get", "none"][..],
+        &["why", "none"],
+        &["watch", "none"],
+        &["cancel", "none"],
+        &["retry", "none"],
+        &["dlq", "show", "none"],
+    ] {
         let answer = server.run(words);
         assert_eq!(answer.code(), Some(4), "{words:?}: {}", answer.stderr());
         assert!(answer.stderr().contains("none") && answer.stderr().contains("hint:"), "{}", answer.stderr());

@@ -48,6 +48,7 @@ const fn about_the_job(kind: EventKind) -> bool {
         kind,
         EventKind::Submitted
             | EventKind::Replayed
+            | EventKind::RetryForced
             | EventKind::Discarded
             | EventKind::Pending
             | EventKind::Approved

@@ -24,6 +24,7 @@ impl Transition {
             EventKind::ApprovalRequired => AuditAction::ApprovalAsked,
             EventKind::Approved => AuditAction::Approved,
             EventKind::Replayed => AuditAction::JobReplayed,
+            EventKind::RetryForced => AuditAction::RetryForced,
             EventKind::Discarded => AuditAction::DeadLetterDiscarded,
             EventKind::OutputRedacted => AuditAction::OutputRedacted,
             EventKind::OutputQuarantined => AuditAction::OutputQuarantined,

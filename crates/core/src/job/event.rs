@@ -58,6 +58,8 @@ pub enum EventKind {
     Cancelled,
     Denied,
     Replayed,
+    /// An operator ended the wait before the next attempt.
+    RetryForced,
     /// An operator said that the dead letter is not to be replayed.
     Discarded,
     /// The job's latest event had the stamp of a clock that was ahead; the times computed from that stamp moved back.
@@ -101,6 +103,7 @@ impl EventKind {
             Self::Cancelled => "cancelled",
             Self::Denied => "denied",
             Self::Replayed => "replayed",
+            Self::RetryForced => "retry_forced",
             Self::Discarded => "discarded",
             Self::Restamped => "restamped",
             Self::Unknown(name) => name.as_str(),

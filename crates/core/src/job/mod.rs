@@ -15,6 +15,7 @@ mod expire;
 mod family;
 mod gate;
 mod give_up;
+mod hasten;
 mod judge;
 mod labels;
 mod late;
@@ -381,6 +382,8 @@ pub enum Input {
     LetOut(UnscannedRelease),
     /// A person releases a quarantined result.
     Release { actor: ActorId, note: Option<Arc<str>> },
+    /// An operator makes a job due that waits for its next attempt.
+    Hasten { actor: ActorId, note: Option<Arc<str>> },
     /// An operator replays a dead job.
     Replay { actor: ActorId },
     /// An operator says that a dead job is not to be replayed.
@@ -410,6 +413,8 @@ pub enum Illegal {
     Terminal(JobState),
     #[error("{input} is not possible while the job is {state}")]
     State { input: &'static str, state: JobState },
+    #[error("the job is {0} and does not wait for the time of a retry; `lockgate why` says what it waits for")]
+    NoRetryWaits(JobState),
     /// No timer of the job has fired.
     #[error("nothing is due yet")]
     NotDue,
@@ -521,6 +526,7 @@ impl Job {
             Input::Scanned(scanned) => self.scanned(scanned, env),
             Input::LetOut(let_out) => self.let_out(let_out, env),
             Input::Release { actor, note } => self.released(actor, note.as_deref(), env),
+            Input::Hasten { actor, note } => self.hastened(actor, note, env),
             Input::Replay { actor } => self.replayed(actor, env),
             Input::Discard { actor, reason } => self.discarded(actor, &reason, env),
             Input::Restamped { changed_at, right } => self.restamped(changed_at, right, env),

@@ -9,6 +9,7 @@ mod children;
 mod config;
 mod dags;
 mod discard;
+mod hasten;
 mod kernel;
 mod overview;
 mod policy;

@@ -54,6 +54,14 @@ impl Scheduler for SchedulerService {
         answer(cancelled.map(|state| v1::CancelJobResponse { state: state.to_wire().into() }))
     }
 
+    async fn retry_job(&self, request: Request<v1::RetryJobRequest>) -> GrpcResult<v1::RetryJobResponse> {
+        let caller = caller(&request)?;
+        let v1::RetryJobRequest { job_id, reason } = request.into_inner();
+        let note = if reason.is_empty() { None } else { Some(reason.into()) };
+        let retried = self.0.engine.force_retry(&caller, &job_id.into(), note).await;
+        answer(retried.map(|state| v1::RetryJobResponse { state: state.to_wire().into() }))
+    }
+
     async fn explain_job(&self, request: Request<v1::ExplainJobRequest>) -> GrpcResult<v1::ExplainJobResponse> {
         let caller = caller(&request)?;
         let why = self.0.engine.why(&caller, &request.into_inner().job_id.into()).await;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use lockgate_api::ToWire;
-use lockgate_api::body::{BatchBody, CancelBody, JobBody};
+use lockgate_api::body::{BatchBody, CancelBody, JobBody, RetryNowBody};
 use lockgate_api::view::{Changed, FieldProblem, ItemError, Job, Jobs, Logs, Submitted, SubmittedItem, SubmittedJobs, Why};
 use lockgate_engine::{ApiError, Submitted as Acknowledged};
 
@@ -98,6 +98,21 @@ pub(super) async fn cancel(
     Maybe(body): Maybe<CancelBody>,
 ) -> RouteResult<Json<Changed>> {
     let state = shared.engine.cancel(&caller, &id, body.reason.map(Into::into)).await?;
+    Ok(Json(Changed { job_id: id.to_string(), state: state.to_wire().into() }))
+}
+
+/// Make a job due now that waits for the time of its next attempt. Any other job is refused with its state.
+#[utoipa::path(post, path = "/v1/jobs/{id}/retry", operation_id = "retry_job", params(("id" = String, Path)),
+    request_body = Option<RetryNowBody>,
+    responses((status = 200, description = "The state of the job", body = Changed)))]
+pub(super) async fn retry(
+    State(shared): State<ServiceContext>,
+    CallerExtractor(caller): CallerExtractor,
+    JobPath(id): JobPath,
+    Maybe(body): Maybe<RetryNowBody>,
+) -> RouteResult<Json<Changed>> {
+    let note = body.reason.filter(|reason| !reason.is_empty());
+    let state = shared.engine.force_retry(&caller, &id, note.map(Into::into)).await?;
     Ok(Json(Changed { job_id: id.to_string(), state: state.to_wire().into() }))
 }
 

@@ -123,6 +123,7 @@ fn jobs_routes(router: OpenApiRouter<ServiceContext>) -> OpenApiRouter<ServiceCo
         .routes(routes!(jobs::get))
         .routes(routes!(listen::events))
         .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::retry))
         .routes(routes!(jobs::why))
         .routes(routes!(jobs::logs))
         .routes(routes!(listen::logs))

@@ -12,7 +12,7 @@ pub(crate) enum Of {
 use Of::{All, Own};
 
 /// Letters of roles that may: **v**iewer, **s**ubmitter, **a**pprover, **o**perator, **A**dmin, **w**orker, sc**h**eduler.
-pub(crate) const MATRIX: [(&str, Of, &str); 147] = [
+pub(crate) const MATRIX: [(&str, Of, &str); 149] = [
     ("POST /externalscaler.ExternalScaler/GetMetricSpec", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/GetMetrics", All, "vsaoA"),
     ("POST /externalscaler.ExternalScaler/IsActive", All, "vsaoA"),
@@ -72,6 +72,7 @@ pub(crate) const MATRIX: [(&str, Of, &str); 147] = [
     ("POST /lockgate.v1.Scheduler/ListQueues", All, "vsaoA"),
     ("POST /lockgate.v1.Scheduler/ListWorkers", All, "vsaoA"),
     ("POST /lockgate.v1.Scheduler/ReplayDeadLetters", Own, "oA"),
+    ("POST /lockgate.v1.Scheduler/RetryJob", Own, "oA"),
     ("POST /lockgate.v1.Scheduler/SubmitJob", Own, "soA"),
     ("POST /lockgate.v1.Scheduler/SubmitJobs", Own, "soA"),
     ("POST /lockgate.v1.Scheduler/WatchJob", Own, "vsaoA"),
@@ -122,6 +123,7 @@ pub(crate) const MATRIX: [(&str, Of, &str); 147] = [
     ("POST /v1/jobs/{id}/cancel", Own, "soA"),
     ("POST /v1/jobs/{id}/reject", Own, "aA"),
     ("POST /v1/jobs/{id}/release", Own, "aA"),
+    ("POST /v1/jobs/{id}/retry", Own, "oA"),
     ("POST /v1/jobs:batch", Own, "soA"),
     ("POST /v1/keys", Own, "A"),
     ("POST /v1/keys/{id}/rotate", Own, "A"),

@@ -1,6 +1,6 @@
 //! Submit, look, list, stop.
 
-use lockgate_proto::v1;
+use lockgate_proto::v1::{self, result};
 use serde_json::json;
 
 use crate::support::{ScriptedWorker, Server, echo, hello, succeeded};
@@ -250,4 +250,42 @@ async fn rest_works_over_http_2_as_well() {
     let uri = format!("http://{}/healthz", server.address).parse().expect("a URL");
     let response = client.get(uri).await.expect("an answer");
     assert_eq!((response.status().as_u16(), response.version()), (200, http::Version::HTTP_2));
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_its_next_attempt_is_tried_at_once_on_demand() {
+    let server = Server::start().await;
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    let retry = json!({ "base_ms": 3_600_000, "cap_ms": 3_600_000, "jitter_percent": 0 });
+    let id = server.submit(json!({ "topic": "job.a", "max_attempts": 4, "retry": retry })).await;
+    let path = format!("/v1/jobs/{id}/retry");
+    let failed = || {
+        let failed = result::FailedRetryable { error: "away".into(), ..result::FailedRetryable::default() };
+        Some(result::Outcome::FailedRetryable(failed))
+    };
+    worker.run_one(failed()).await;
+    let waiting = server.get(&format!("/v1/jobs/{id}/why")).await.json;
+    assert_eq!(waiting["reason"], "waiting_for_retry", "{waiting}");
+
+    let reply = server.post(&path, &json!({ "reason": "the other side is back" })).await;
+    assert_eq!(reply.json, json!({ "job_id": id, "state": "SCHEDULED" }), "{reply:?}");
+    assert_eq!(worker.run_one(failed()).await.attempt, 2);
+    let mut grpc = server.grpc().await;
+    let order = || v1::RetryJobRequest { job_id: id.clone(), reason: String::new() };
+    grpc.retry_job(order()).await.expect("waits again");
+    assert_eq!(worker.run_one(Some(succeeded("1"))).await.attempt, 3);
+
+    let job = server.get(&format!("/v1/jobs/{id}")).await.json;
+    assert_eq!((&job["state"], &job["failures"]), (&json!("SUCCEEDED"), &json!(2)), "the budget is spent as before");
+    assert_eq!(job["attempts"].as_array().map(Vec::len), Some(3), "{job}");
+    let refused = server.post(&path, &json!({})).await;
+    refused.is_problem(409, "wrong_state");
+    assert!(refused.text.contains("SUCCEEDED"), "{refused:?}");
+    let status = grpc.retry_job(order()).await.expect_err("it has ended");
+    assert_eq!(status.code(), tonic::Code::FailedPrecondition);
+    let rows = server.get("/v1/audit").await.json["rows"].as_array().expect("rows").clone();
+    let forced: Vec<_> = rows.iter().filter(|row| row["action"] == "retry_forced").collect();
+    assert_eq!(forced.len(), 2, "{rows:?}");
+    assert_eq!((&forced[0]["subject"], &forced[0]["actor"]), (&json!(id), &json!("anonymous")));
+    assert_eq!(forced[0]["detail"]["event"]["message"], "the other side is back");
 }

@@ -156,7 +156,7 @@ async fn an_unknown_grpc_method_is_unimplemented() {
     assert_eq!((reply.status, reply.header("grpc-status")), (200, (Code::Unimplemented as i32).to_string().as_str()));
 }
 
-const ROUTES: [&str; 73] = [
+const ROUTES: [&str; 74] = [
     "get /healthz",
     "get /monitor/health",
     "get /readyz",
@@ -205,6 +205,7 @@ const ROUTES: [&str; 73] = [
     "post /v1/jobs/{id}/cancel",
     "post /v1/jobs/{id}/reject",
     "post /v1/jobs/{id}/release",
+    "post /v1/jobs/{id}/retry",
     "post /v1/jobs:batch",
     "post /v1/keys",
     "post /v1/keys/{id}/rotate",

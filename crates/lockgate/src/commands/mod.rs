@@ -13,6 +13,7 @@ mod config;
 pub(crate) mod dag;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
+pub(crate) mod force_retry;
 pub(crate) mod get;
 pub(crate) mod health;
 pub(crate) mod jobs;

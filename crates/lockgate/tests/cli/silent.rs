@@ -168,6 +168,7 @@ quotas history
 quotas rollback x
 quotas show
 release j
+retry j
 saga list
 saga resolve w j
 saga rollback w

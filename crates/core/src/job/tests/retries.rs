@@ -90,3 +90,37 @@ fn policy_bounds_what_a_job_asks_for() {
     let story = Story::of(new, Judgement::Decided(Arc::new(verdict)));
     assert_eq!(story.job.retry_policy(&story.limits, &Timeouts::default()).attempts, 2);
 }
+
+fn hasten() -> Input {
+    Input::Hasten { actor: "bob".into(), note: Some("it is back".into()) }
+}
+
+#[test]
+fn a_retry_that_waits_can_be_forced() {
+    let mut story = story(some(|retry| retry.base_ms = Some(3_600_000)));
+    story.report(failed());
+    let waits = story.job.clone();
+    assert!(waits.life.due_at > story.now);
+    story.advance(5);
+    let forced = story.apply(hasten()).unwrap();
+    assert_eq!((story.job.life.due_at, forced.effects), (story.now, vec![Effect::Offer]));
+    let life = |job: &Job| (job.life.state, job.life.attempt.clone(), job.life.counters);
+    assert_eq!(life(&story.job), life(&waits), "nothing else changes: the attempt, its verdict and the budgets stay");
+    assert_eq!(forced.events[0].kind, EventKind::RetryForced);
+    assert_eq!(super::super::attempts(&story.events).len(), 2, "a wait that ends is no attempt");
+    assert_eq!(story.decide(hasten()).unwrap_err(), Illegal::NoRetryWaits(JobState::Scheduled), "it is due already");
+    story.dispatch();
+    assert_eq!(story.decide(hasten()).unwrap_err(), Illegal::NoRetryWaits(JobState::Dispatched));
+}
+
+#[test]
+fn a_snooze_can_be_cut_short_and_the_time_of_the_client_cannot() {
+    let mut snoozed = story(RetrySettings::default());
+    snoozed.report(Outcome::Snooze { delay: Duration::from_secs(3_600) });
+    assert!(snoozed.apply(hasten()).is_ok());
+    let later = NewJob { not_before: Some(START + Duration::from_secs(3_600)), ..NewJob::default() };
+    let asked = Story::of(later, allow());
+    assert_eq!(asked.decide(hasten()).unwrap_err(), Illegal::NoRetryWaits(JobState::Scheduled));
+    let unjudged = Story::of(NewJob::default(), Judgement::UNASKED);
+    assert_eq!(unjudged.decide(hasten()).unwrap_err(), Illegal::NoRetryWaits(JobState::Pending));
+}

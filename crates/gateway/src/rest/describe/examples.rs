@@ -48,6 +48,7 @@ fn of(operation: &str, yaml: bool) -> Option<Value> {
         "submit_job" | "explain_policy" => job(),
         "submit_jobs" => json!({ "jobs": [job(), { "topic": "job.noop", "priority": "low" }] }),
         "cancel_job" => json!({ "reason": "ordered twice" }),
+        "retry_job" => json!({ "reason": "the other side is back" }),
         "approve_job" | "reject_job" => answer(),
         "release_result" => json!({ "note": "a test card number" }),
         "discard_dead_letter" => json!({ "reason": "the customer was refunded by hand" }),

@@ -16,7 +16,7 @@ const fn lead(from: &'static str, found: &'static str, parameter: &'static str, 
     Lead { from, found, parameter, to }
 }
 
-const JOB: &[&str] = &["get_job", "explain_job", "get_job_logs", "cancel_job"];
+const JOB: &[&str] = &["get_job", "explain_job", "get_job_logs", "cancel_job", "retry_job"];
 const DEAD_LETTER: &[&str] = &["get_dead_letter", "replay_dead_letter", "discard_dead_letter"];
 const RUN: &[&str] =
     &["get_run", "get_run_graph", "pause_run", "resume_run", "rerun_run", "cancel_run", "resolve_compensation"];
