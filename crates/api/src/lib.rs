@@ -39,7 +39,7 @@ pub use names::{known_priority, known_state};
 pub use output::{output_verdict_from_wire, output_verdict_to_wire};
 pub use request::{json, judged, new_job};
 pub use result::outcome;
-pub use run::{known_run_state, percent, run_changes, run_head, run_whole};
+pub use run::{known_run_state, percent, run_changes, run_event, run_head, run_whole};
 pub use subject::{subject_from_wire, subject_to_wire};
 pub use verdict::{access_to_wire, explanation_from_wire, explanation_to_wire, verdict_from_wire, verdict_to_wire};
 
@@ -71,7 +71,7 @@ pub mod view {
     pub use crate::overview::{Queue, Queues, Worker, Workers};
     pub use crate::pools::{DrainedWorker, Pool, PoolChanged, Pools};
     pub use crate::retry::RetryPolicy;
-    pub use crate::run::{Node, Run, RunError, Runs, StartedRun, Undo};
+    pub use crate::run::{Node, Run, RunError, RunEvent, Runs, StartedRun, Undo};
     pub use crate::schedule::{
         AppliedSchedule, AppliedSchedules, Backfill, BegunBackfill, Schedule, Schedules, Slot, Slots,
     };

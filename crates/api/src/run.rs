@@ -68,6 +68,20 @@ pub struct Run {
     pub nodes: Option<Vec<Node>>,
 }
 
+/// What changed in a run since the event before.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunEvent {
+    #[serde(flatten)]
+    pub run: Run,
+    /// The node that the event is about: its name, followed by `[index]` if it is an item. Of several that changed in one step the
+    /// last in topological order; `nodes` has all. Absent if only the run itself changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+    /// The state of that node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<NodeStateName>,
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Error)]
 pub struct RunError {
@@ -120,6 +134,12 @@ pub struct Node {
     /// time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for_worker_until: Option<Time>,
+    /// Attempts of its job that were sent to a worker, as the run last heard; absent until its job has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// Attempts of its job that workers, servers and networks lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losses: Option<u32>,
     /// How often it was run again.
     pub round: u32,
 }
@@ -244,6 +264,24 @@ pub fn run_changes(run: &core::Run, dag: &Dag) -> v1::DagRun {
     v1::DagRun { nodes, ..run_head(&run.head) }
 }
 
+/// What changed in a run, and the node that it is about.
+pub fn run_event(run: &core::Run, dag: &Dag) -> v1::DagEvent {
+    let (node_id, status) = last_changed(run, dag);
+    v1::DagEvent {
+        percent: percent(run.head.done, run.head.total),
+        node_id,
+        status: status.map_or(v1::NodeState::Unspecified, |state| state.to_wire()).into(),
+        run: Some(run_changes(run, dag)),
+    }
+}
+
+/// Of several nodes the last one in topological order. An empty name if only the run itself changed.
+fn last_changed(run: &core::Run, dag: &Dag) -> (String, Option<NodeState>) {
+    let Some((key, node)) = run.nodes.last_key_value() else { return (String::new(), None) };
+    let item = key.item.map(|item| format!("[{item}]")).unwrap_or_default();
+    (format!("{}{item}", dag.node(key.node).name), Some(node.state))
+}
+
 fn run_node(head: &RunHead, key: NodeKey, node: &NodeRun, dag: &Dag) -> v1::DagNode {
     let of = dag.node(key.node);
     let (failure, undo) = (node.failure.as_ref(), node.undo.as_ref());
@@ -272,6 +310,8 @@ fn run_node(head: &RunHead, key: NodeKey, node: &NodeRun, dag: &Dag) -> v1::DagN
         done_late: node.late,
         memo_job_id: node.memo_of.as_ref().map(ToString::to_string).unwrap_or_default(),
         waits_for_worker_until_ms: head.waits_for_workers_of(node).map(|at| at.as_millis()),
+        attempts: node.tries.map(|tries| tries.attempts),
+        losses: node.tries.map(|tries| tries.losses),
     }
 }
 
@@ -352,6 +392,13 @@ impl Run {
     }
 }
 
+impl RunEvent {
+    pub fn of(run: &core::Run, dag: &Dag) -> Self {
+        let (node_id, status) = last_changed(run, dag);
+        Self { run: Run::changes(run, dag), node_id: present(node_id), status: status.map(|state| state.to_wire().into()) }
+    }
+}
+
 impl From<v1::DagRun> for Run {
     fn from(mut wire: v1::DagRun) -> Self {
         let nodes = std::mem::take(&mut wire.nodes);
@@ -384,6 +431,8 @@ impl From<v1::DagNode> for Node {
             done_late: wire.done_late,
             memo_job_id: present(wire.memo_job_id),
             waits_for_worker_until: wire.waits_for_worker_until_ms.map(Time::from_millis),
+            attempts: wire.attempts,
+            losses: wire.losses,
             round: wire.round,
         }
     }

@@ -78,5 +78,7 @@ fn node() -> v1::DagNode {
         done_late: true,
         memo_job_id: text("m"),
         waits_for_worker_until_ms: Some(at(4)),
+        attempts: Some(5),
+        losses: Some(2),
     }
 }

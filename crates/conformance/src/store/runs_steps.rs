@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lockgate_core::dag::{Closing, DagRef, Items, NodeKey, NodeRun, NodeState, NodeUndo, Run, RunHead, RunState, UndoState};
+use lockgate_core::dag::{
+    Closing, DagRef, Items, JobTries, NodeKey, NodeRun, NodeState, NodeUndo, Run, RunHead, RunState, UndoState,
+};
 use lockgate_core::ids::{JobSeq, RunId};
 use lockgate_core::job::{Duty, Failure, Leaving, Reason};
 use lockgate_core::request::Json;
@@ -43,6 +45,7 @@ fn full_node(long: usize) -> NodeRun {
         round: 2,
         job: Some("run-a.1~2".into()),
         memo_of: Some("run-0.1~0".into()),
+        tries: Some(JobTries { attempts: 3, losses: 2 }),
         child: Some("run-b".into()),
         began_at: Some(Timestamp::from_millis(1)),
         ended_at: Some(Timestamp::from_millis(2)),

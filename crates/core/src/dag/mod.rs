@@ -31,7 +31,7 @@ pub use definition::{
 };
 pub use expression::{Expression, ExpressionScope};
 pub use lint::OverruledJoin;
-pub use node::{Items, NodeKey, NodeRun, NodeState, NodeUndo, UndoState};
+pub use node::{Items, JobTries, NodeKey, NodeRun, NodeState, NodeUndo, UndoState};
 pub use orphan::{Standstill, Unmoved, end_without_plan, orphaned};
 pub use run::{Closing, DagRef, Run, RunHead, RunParent, RunState, asked};
 pub use template::Template;

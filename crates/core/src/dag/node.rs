@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NodeIx;
 use crate::ids::{ActorId, JobId, RunId, SessionId};
-use crate::job::{Failure, Leaving};
+use crate::job::{Failure, Job, Leaving};
 use crate::request::Json;
 use crate::time::Timestamp;
 
@@ -77,6 +77,9 @@ pub struct NodeRun {
     /// The job whose memoised result this node's job took instead of running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memo_of: Option<JobId>,
+    /// What the node's job took, as the run last heard of it. None before its job has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<JobTries>,
     /// The sub-run that the node waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<RunId>,
@@ -148,6 +151,22 @@ impl NodeRun {
     /// that wait stays.
     pub fn note_closed(&mut self, closed: &BTreeSet<SessionId>) {
         self.leaving.retain(|leaving| leaving.scan || !closed.contains(&leaving.session));
+    }
+}
+
+/// How often a job was tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobTries {
+    /// Attempts that were sent to a worker.
+    pub attempts: u32,
+    /// Attempts of the latest life that workers, servers and networks lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub losses: u32,
+}
+
+impl JobTries {
+    pub fn of(job: &Job) -> Self {
+        Self { attempts: job.attempts_made(), losses: job.life.counters.infra_failures }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockgate_core::dag::AnyRun;
 use lockgate_core::dag::plan::RunMessage;
 use lockgate_core::dag::saga::Saga;
+use lockgate_core::dag::{AnyRun, JobTries};
 use lockgate_core::ids::RunId;
 use lockgate_core::job::{Job, JobState};
 use lockgate_core::request::Json;
@@ -90,7 +90,8 @@ fn of_a_run(job: &Job, result: Option<Json>) -> Vec<RunMessage> {
     let late = job.is_done_late();
     let (output, done) = if late { (None, result) } else { (result, None) };
     let (memo_of, leaving) = (job.memo_of().cloned(), job.leaving().cloned().collect());
-    let mut told = vec![RunMessage::Job { part: part.clone(), state, output, failure, memo_of, leaving }];
+    let tries = JobTries::of(job);
+    let mut told = vec![RunMessage::Job { part: part.clone(), state, output, failure, memo_of, tries, leaving }];
     told.extend(late.then_some(RunMessage::Late { part, output: done }));
     told
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_api::{known_run_state, percent, run_changes, run_head, run_whole};
+use lockgate_api::{known_run_state, run_event, run_head, run_whole};
 use lockgate_core::dag::{Dag, Run};
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
@@ -61,10 +61,7 @@ impl Orchestrator for OrchestratorService {
         let caller = caller(&request)?;
         let v1::WatchDagRunRequest { run_id, after } = request.into_inner();
         let watch = self.0.engine.watch_run(&caller, &run_id.into(), after).await;
-        let event = |(run, dag): (Run, Arc<Dag>)| v1::DagEvent {
-            percent: percent(run.head.done, run.head.total),
-            run: Some(run_changes(&run, &dag)),
-        };
+        let event = |(run, dag): (Run, Arc<Dag>)| run_event(&run, &dag);
         answer(watch.map(|watch| told(watch, self.0.closing.clone(), event)))
     }
 

@@ -10,7 +10,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use lockgate_api::body::{CancelRunBody, DagBody, RerunBody, ResolveBody, StartBody};
 use lockgate_api::run_head;
-use lockgate_api::view::{Dag, Dags, Run, Runs, StartedRun, StoredDag};
+use lockgate_api::view::{Dag, Dags, Run, RunEvent, Runs, StartedRun, StoredDag};
 use lockgate_core::dag::NodeKey;
 use lockgate_core::ids::RunId;
 use lockgate_core::request::Caller;
@@ -154,7 +154,7 @@ pub(super) async fn events(
     }
     let watch = shared.engine.watch_run(&caller, &id, after).await?;
     let event = |(run, dag): (lockgate_core::dag::Run, Arc<lockgate_core::dag::Dag>)| {
-        SseEvent::default().id(run.head.version.to_string()).json_data(Run::changes(&run, &dag)).ok()
+        SseEvent::default().id(run.head.version.to_string()).json_data(RunEvent::of(&run, &dag)).ok()
     };
     Ok(sent(follow(watch, shared.closing), event))
 }

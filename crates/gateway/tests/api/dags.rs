@@ -54,11 +54,16 @@ async fn a_workflow_is_stored_started_and_followed_to_its_answer() {
     let request = v1::WatchDagRunRequest { run_id: run.clone(), after: 0 };
     let mut stream = grpc(&server).await.watch_dag_run(request).await.expect("watched").into_inner();
     let mut percent = 0;
+    let mut last = None;
     while let Some(event) = stream.message().await.expect("a stream") {
         assert!(event.percent >= percent, "it only grows");
         percent = event.percent;
+        let nodes = &event.run.as_ref().expect("a run").nodes;
+        let about = nodes.last().map(|node| (node.name.clone(), node.state()));
+        assert_eq!((!event.node_id.is_empty()).then(|| (event.node_id.clone(), event.status())), about, "{event:?}");
+        last = about.or(last);
     }
-    assert_eq!(percent, 100);
+    assert_eq!((percent, last), (100, Some(("second".to_owned(), v1::NodeState::Succeeded))));
     let seen = server.get(&format!("/v1/runs/{run}")).await.json;
     assert_eq!(
         (&seen["state"], &seen["output"], &seen["nodes"][1]["name"]),
@@ -121,4 +126,30 @@ async fn what_is_wrong_is_named_and_what_is_not_there_is_not_found() {
     let mut request = tonic::Request::new(v1::GetDagRequest { name: "pair".into(), version: None });
     request.metadata_mut().insert("x-lockgate-tenant", "other".parse().expect("ASCII"));
     assert_eq!(grpc(&server).await.get_dag(request).await.expect_err("not theirs").code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn a_node_tells_how_often_its_job_was_tried_and_events_name_the_node() {
+    let server = Server::start().await;
+    put(&server, "version: 1\ndag: each\nnodes:\n  one: {topic: job.echo, for_each: \"[1]\", retry: {base: 1ms, jitter_percent: 0}}\n")
+        .await;
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    let run = start(&server, &json!({ "dag": "each" })).await;
+    let path = format!("/v1/runs/{run}");
+    let before = server.get(&path).await.json;
+    assert_eq!((&before["nodes"][1]["state"], before["nodes"][1].get("attempts")), (&json!("RUNNING"), None), "{before}");
+    let failed = v1::result::FailedRetryable { error: "away".into(), ..Default::default() };
+    worker.run_one(Some(v1::result::Outcome::FailedRetryable(failed))).await;
+    server.clock.advance(std::time::Duration::from_secs(1));
+    worker.run_one(Some(succeeded("1"))).await;
+    let text = server.get(&format!("{path}/events")).await.text;
+    let events = text.lines().filter_map(|line| line.strip_prefix("data:"));
+    let events: Vec<Value> = events.map(|data| serde_json::from_str(data).expect("JSON")).collect();
+    let named = events.iter().filter_map(|event| Some((event["node_id"].as_str()?, event["status"].as_str()?)));
+    assert!(named.clone().any(|about| about == ("one[0]", "SUCCEEDED")), "{text}");
+    let seen = server.get(&path).await.json;
+    let item = &seen["nodes"][1];
+    assert_eq!((&item["attempts"], &item["losses"]), (&json!(2), &json!(0)), "{seen}");
+    let whole = grpc(&server).await.get_dag_run(v1::GetDagRunRequest { run_id: run }).await.expect("there").into_inner();
+    assert_eq!(whole.nodes.iter().map(|node| node.attempts).collect::<Vec<_>>(), [None, Some(2)]);
 }

@@ -4,7 +4,7 @@
 //! waits for. After that end, only three changes still count: a result that is quarantined, one that is released, and the
 //! success of work that was given up.
 
-use super::super::{NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
+use super::super::{JobTries, NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
 use super::step::RunStep;
 use super::sweep::awaited;
 use super::undo::was_quarantined;
@@ -19,10 +19,12 @@ impl RunStep<'_> {
             RunMessage::Job { part, .. } if part.run != self.live.run.head.id => {}
             RunMessage::Job { part, state, failure, .. } if part.undo => self.hear_undo(part, *state, failure.as_ref()),
             RunMessage::Job { state, .. } if !state.is_terminal() => {}
-            RunMessage::Job { part, state, output, failure, memo_of, leaving } => {
+            RunMessage::Job { part, state, output, failure, memo_of, tries, leaving } => {
                 self.note_memo(part, memo_of.as_ref());
+                self.heard = self.tries_of(part, *tries);
                 self.note_leaving(part, leaving);
                 self.hear_job(part, *state, output.as_ref(), failure.as_ref());
+                self.note_tries();
             }
             RunMessage::Late { part, output } => self.hear_late(part, output.as_ref()),
             RunMessage::Run(head) => self.hear_run(head),
@@ -88,6 +90,21 @@ impl RunStep<'_> {
         let news = |row: &&NodeRun| row.round == part.round && row.job.is_some() && row.memo_of.as_ref() != source;
         if source.is_some() && self.row(key).filter(news).is_some() {
             self.change(key, |row| row.memo_of = source.cloned());
+        }
+    }
+
+    fn tries_of(&self, part: &RunRef, tries: JobTries) -> Option<(NodeKey, JobTries)> {
+        let key = NodeKey { node: part.node, item: part.item };
+        let is_its = |row: &NodeRun| row.round == part.round && row.job.is_some();
+        self.row(key).is_some_and(is_its).then_some((key, tries))
+    }
+
+    /// A message that changed nothing else may still tell of another attempt.
+    fn note_tries(&mut self) {
+        if let Some((key, tries)) = self.heard.take()
+            && self.row(key).is_some_and(|row| row.tries != Some(tries))
+        {
+            self.change(key, |row| row.tries = Some(tries));
         }
     }
 

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Dag, DagRef, NodeIx, NodeKey, NodeRun, NodeState, Run, RunHead, RunParent, RunState};
+use super::{Dag, DagRef, JobTries, NodeIx, NodeKey, NodeRun, NodeState, Run, RunHead, RunParent, RunState};
 use crate::ids::{ActorId, JobId, RunId, SessionId};
 use crate::job::{Failure, Job, JobState, Leaving, Reason};
 use crate::request::{Caller, JobRequest, Json, RunRef};
@@ -75,6 +75,7 @@ pub enum RunMessage {
         output: Option<Json>,
         failure: Option<Failure>,
         memo_of: Option<JobId>,
+        tries: JobTries,
         /// Workers that may still be working on revoked attempts of the job.
         leaving: Vec<Leaving>,
     },

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::{Closing, NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState};
+use super::super::{Closing, JobTries, NodeIx, NodeKey, NodeRun, NodeState, RunHead, RunState};
 use super::join::Decided;
 use super::undo::needs_undo;
 use super::{RunPlanner, RunTransition, STARTS_MAX, Settled, SubRun};
@@ -20,6 +20,9 @@ pub(super) struct RunStep<'a> {
     touched: BTreeSet<NodeIx>,
     changed: BTreeSet<NodeKey>,
     settled: Settled,
+    /// What the message that is being taken says of the tries of a node's job. The change that the message causes writes it too, so
+    /// that the row is written once.
+    pub(super) heard: Option<(NodeKey, JobTries)>,
     pub(super) jobs: Vec<Arc<JobRequest>>,
     pub(super) runs: Vec<SubRun>,
     pub(super) stop_jobs: Vec<JobId>,
@@ -35,6 +38,7 @@ impl<'a> RunStep<'a> {
             touched: BTreeSet::new(),
             changed: BTreeSet::new(),
             settled: Settled::default(),
+            heard: None,
             jobs: Vec::new(),
             runs: Vec::new(),
             stop_jobs: Vec::new(),
@@ -59,6 +63,9 @@ impl<'a> RunStep<'a> {
         let old = self.row(key).cloned();
         let mut new = old.clone().unwrap_or_default();
         change(&mut new);
+        if let Some((_, tries)) = self.heard.filter(|(of, _)| *of == key) {
+            new.tries = Some(tries);
+        }
         if old.as_ref() == Some(&new) {
             return;
         }

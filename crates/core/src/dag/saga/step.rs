@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::entry::SagaEntry;
 use super::{IDLE, Saga, SagaCompensation};
 use crate::dag::plan::{RunMessage, RunTransition, Settled, awaited, or_in_words, was_quarantined};
-use crate::dag::{Closing, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
+use crate::dag::{Closing, JobTries, NodeKey, NodeRun, NodeState, RunHead, RunState, UndoState};
 use crate::ids::{JobId, SessionId};
 use crate::job::{Failure, Job, JobState, Leaving, Reason};
 use crate::request::JobRequest;
@@ -144,9 +144,11 @@ impl<'a> SagaStep<'a> {
         };
         let (entry, entry_no) = self.entry_of(job);
         let (id, now, late) = (job.request.job_id.clone(), self.now, job.is_done_late());
+        let tries = JobTries::of(job);
         self.change(key, |row| {
             (row.state, row.failure, row.late) = (state, failure, late);
             row.job = Some(id);
+            row.tries = Some(tries);
             row.began_at = row.began_at.or(Some(now));
             row.ended_at = Some(now);
             if entry.is_some() {

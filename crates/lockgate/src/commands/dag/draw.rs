@@ -106,6 +106,13 @@ fn facts(node: &view::Node, items: Option<&Counts>, out: Output) -> String {
     if let Some(at) = node.wakes_at.filter(|_| node.state == "RUNNING") {
         facts.push(format!("until {}", out.relative(at)));
     }
+    // One attempt without a loss is what is expected.
+    if let (Some(attempts), Some(losses)) = (node.attempts, node.losses)
+        && (attempts > 1 || losses > 0)
+    {
+        let lost = if losses > 0 { format!(", {losses} lost") } else { String::new() };
+        facts.push(format!("{attempts} attempts{lost}"));
+    }
     if let Some(job) = &node.memo_job_id {
         facts.push(out.paint(&format!("memoised, as {job}"), Tone::Faint));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::super::{NodeKey, UndoState};
+use super::super::super::{JobTries, NodeKey, UndoState};
 use super::super::{OrderRefusal, RunCommand};
 use super::*;
 use crate::ids::ActorId;
@@ -255,6 +255,18 @@ fn a_failure_that_asks_for_an_undo_gets_it_whichever_failure_was_first() {
         order.into_iter().for_each(|name| world.fail(name));
         assert_eq!(world.run_state(), RunState::Compensating);
     }
+}
+
+#[test]
+fn a_node_keeps_how_often_its_job_was_tried_as_last_heard() {
+    let mut world = begin(vec![job("a", &[])]);
+    assert_eq!(world.row("a").tries, None);
+    let mut told = world.news_of("a", JobState::Succeeded);
+    let super::super::RunMessage::Job { tries, .. } = &mut told else { panic!("{told:?}") };
+    *tries = JobTries { attempts: 4, losses: 2 };
+    world.hear(std::slice::from_ref(&told));
+    world.hear(&[told]);
+    assert_eq!(world.row("a").tries, Some(JobTries { attempts: 4, losses: 2 }));
 }
 
 /// It has no compensation, for a definition that gives it one is refused: what an earlier run did is that run's to undo.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::super::{Dag, DagRef, NodeKey, NodeRun, NodeState, Run, RunHead, RunState, UndoState};
+use super::super::super::{Dag, DagRef, JobTries, NodeKey, NodeRun, NodeState, Run, RunHead, RunState, UndoState};
 use super::super::tally::RunTally;
 use super::super::undo::UndoPlan;
 use super::super::{Awaited, OrderRefusal, RunCommand, RunMessage, RunPlanner, RunTransition, Start, SubRun, begin};
@@ -357,7 +357,8 @@ pub(super) fn news(request: &JobRequest, state: JobState) -> RunMessage {
     let part: RunRef = request.run.clone().unwrap();
     let failure = (state != JobState::Succeeded).then(|| Failure::new(Reason::Failed, "it broke"));
     let output = (state == JobState::Succeeded).then(|| Json::trusted("1"));
-    RunMessage::Job { part, state, output, failure, memo_of: None, leaving: Vec::new() }
+    let tries = JobTries { attempts: 1, losses: 0 };
+    RunMessage::Job { part, state, output, failure, memo_of: None, tries, leaving: Vec::new() }
 }
 
 /// What runs is never skipped, and what is over changes only in the ways that news may still change it.

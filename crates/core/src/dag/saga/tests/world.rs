@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::dag::plan::{OrderRefusal, RunCommand, RunMessage, RunTransition};
 use crate::dag::saga::Saga;
-use crate::dag::{NodeKey, NodeRun, Run, RunState, UndoState};
+use crate::dag::{JobTries, NodeKey, NodeRun, Run, RunState, UndoState};
 use crate::ids::{AttemptToken, JobId};
 use crate::job::{Env, Failure, Job, JobState, Leaving, LostAttempt, Reason, submit};
 use crate::limits::Limits;
@@ -173,7 +173,8 @@ impl World {
         open.2 = state.is_terminal();
         let part = open.1.run.clone().unwrap();
         let failure = (!matches!(state, JobState::Succeeded)).then(|| Failure::new(Reason::Failed, "boom"));
-        self.hear(&[RunMessage::Job { part, state, output: None, failure, memo_of: None, leaving: Vec::new() }]);
+        let tries = JobTries { attempts: 1, losses: 0 };
+        self.hear(&[RunMessage::Job { part, state, output: None, failure, memo_of: None, tries, leaving: Vec::new() }]);
     }
 
     pub(super) fn obey(&mut self, order: RunCommand) -> Result<(), OrderRefusal> {
