@@ -6,7 +6,7 @@ use lockgate_proto::v1;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::name_set::ReasonName;
+use crate::name_set::{EventKindName, ReasonName};
 use crate::time::Time;
 use crate::{ToWire, present, text};
 
@@ -15,6 +15,7 @@ use crate::{ToWire, present, text};
 pub struct Event {
     pub n: u64,
     pub at: Time,
+    #[schema(value_type = EventKindName)]
     pub kind: String,
     pub attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]

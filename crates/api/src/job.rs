@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::approval::AskedApproval;
 use crate::dead_letter::Discard;
 use crate::history::Progress;
-use crate::name_set::{JobStateName, LanePriorityName, OnTimeoutName, PhaseName, ReasonName};
+use crate::name_set::{AttemptOutcomeName, JobStateName, LanePriorityName, OnTimeoutName, PhaseName, ReasonName};
 use crate::output::OutputCheck;
 use crate::retry::RetryPolicy;
 use crate::time::Time;
@@ -153,6 +153,7 @@ pub struct Attempt {
     pub ended_at: Option<Time>,
     /// How it ended; absent while it waits or runs.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AttemptOutcomeName>)]
     pub outcome: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReasonName>)]

@@ -9,7 +9,7 @@ use lockgate_core::access::Role;
 use lockgate_core::audit::AuditAction;
 use lockgate_core::breaker::BreakerState;
 use lockgate_core::dag::{NodeState, RunState, UndoState};
-use lockgate_core::job::{JobState, OnTimeout, OutputStage, Phase, Reason};
+use lockgate_core::job::{EventKind, JobState, OnTimeout, OutputStage, Phase, Reason};
 use lockgate_core::lane::Priority;
 use lockgate_core::output::OutputDecision;
 use lockgate_core::policy::RuleScope;
@@ -17,6 +17,7 @@ use lockgate_core::pools::DispatchMode;
 use lockgate_core::scan::FindingKind;
 use lockgate_core::schedule::{Misfire, Overlap, SlotOutcome};
 use lockgate_core::verdict::{Access, Decision};
+use lockgate_core::why_reason::WhyReason;
 use lockgate_proto::v1;
 use serde::{Serialize, Serializer};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -188,6 +189,7 @@ listed!(
     AuditActionName = AuditAction,
     BreakerStateName = BreakerState,
     DispatchModeName = DispatchMode,
+    EventKindName = EventKind,
     JobStateName = JobState,
     MisfireName = Misfire,
     NodeStateName = NodeState,
@@ -198,6 +200,7 @@ listed!(
     ReasonName = Reason,
     RoleName = Role,
     RunStateName = RunState,
+    WhyReasonName = WhyReason,
 );
 
 pub type DecisionName = Name<Decision>;
@@ -253,6 +256,20 @@ told!(PoolStateName = PoolStateSet as "PoolState" ["open", "paused", "draining"]
 told!(RuleOutcomeName = RuleOutcomeSet as "RuleOutcome" ["matched", "missed", "failed"]);
 told!(SharingName = BreakerSharing as "Sharing" ["alone", "shared", "local_fallback"]);
 told!(WorkerStatusName = WorkerStatusSet as "WorkerStatus" ["attached", "detached", "draining", "elsewhere"]);
+
+/// How an attempt can end: some of the events of a job.
+pub enum AttemptOutcome {}
+
+pub type AttemptOutcomeName = Name<AttemptOutcome>;
+
+impl NameSet for AttemptOutcome {
+    const TITLE: &'static str = "AttemptOutcome";
+
+    fn names() -> impl Iterator<Item = &'static str> {
+        const ALL: &[EventKind] = &EventKind::ALL;
+        ALL.iter().filter(|kind| kind.ends_an_attempt()).map(EventKind::as_str)
+    }
+}
 
 /// By what dead letters are looked for: their reasons, and names that other systems and earlier versions have for some of them.
 pub enum SoughtReason {}

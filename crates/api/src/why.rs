@@ -5,7 +5,7 @@ use lockgate_proto::v1::explain_job_response as wire;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::name_set::{DispatchModeName, JobStateName};
+use crate::name_set::{DispatchModeName, JobStateName, WhyReasonName};
 use crate::present;
 use crate::time::Time;
 
@@ -16,6 +16,7 @@ pub struct Why {
     /// One sentence for people.
     pub summary: String,
     /// Stable code for machines.
+    #[schema(value_type = WhyReasonName)]
     pub reason: String,
     /// What would start it.
     pub next_step: String,

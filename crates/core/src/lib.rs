@@ -31,6 +31,7 @@ pub mod timeouts;
 pub mod trace;
 pub mod unknown_name;
 pub mod verdict;
+pub mod why_reason;
 pub mod worker;
 
 pub use lockgate_contract::{breaker, hex, time};

@@ -42,6 +42,13 @@ pub fn attempts(events: &[JobEvent]) -> Vec<AttemptSummary> {
     list
 }
 
+impl EventKind {
+    /// Whether it can be the outcome of an attempt.
+    pub const fn ends_an_attempt(self) -> bool {
+        !about_the_job(self) && !matches!(self, Self::Scheduled | Self::ApprovalRequired | Self::Dispatched | Self::Started)
+    }
+}
+
 /// Events that neither place nor end an attempt.
 const fn about_the_job(kind: EventKind) -> bool {
     matches!(

@@ -70,6 +70,44 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// Those that this version writes.
+    pub const ALL: [Self; 34] = [
+        Self::Submitted,
+        Self::Pending,
+        Self::ApprovalRequired,
+        Self::Approved,
+        Self::SafetyBypassed,
+        Self::BypassRefused,
+        Self::Scheduled,
+        Self::Dispatched,
+        Self::Started,
+        Self::ActionAllowed,
+        Self::ActionRefused,
+        Self::AttemptFailed,
+        Self::AttemptLost,
+        Self::GivenBack,
+        Self::Snoozed,
+        Self::ChildrenSubmitted,
+        Self::WaitingForChildren,
+        Self::ChildrenGathered,
+        Self::Memoised,
+        Self::DoneLate,
+        Self::OutputHeld,
+        Self::OutputUnchecked,
+        Self::OutputRedacted,
+        Self::OutputQuarantined,
+        Self::Released,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::Denied,
+        Self::Replayed,
+        Self::RetryForced,
+        Self::Discarded,
+        Self::Restamped,
+    ];
+
     pub fn as_str(&self) -> &str {
         match self {
             Self::Submitted => "submitted",
@@ -183,6 +221,19 @@ impl JobEvent {
             actor: None,
             rule: None,
             payload_hidden: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_stored_under_the_name_that_it_shows() {
+        for kind in EventKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+            assert_eq!(serde_json::from_value::<EventKind>(kind.as_str().into()).unwrap(), kind);
         }
     }
 }

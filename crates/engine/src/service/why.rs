@@ -13,6 +13,7 @@ use lockgate_core::request::Caller;
 use lockgate_core::retry::{PlacingTries, RetryPolicy};
 use lockgate_core::time::Timestamp;
 use lockgate_core::verdict::Decision;
+use lockgate_core::why_reason::WhyReason;
 use lockgate_ports::{BreakerView, ChildQuery, Condition, INPUT_BREAKER, Kin, LimitView, StoreError};
 
 use crate::error::ApiError;
@@ -115,7 +116,11 @@ impl Inner {
             JobState::Pending => self.explain_pending(job, with_errors, &mut why),
             JobState::ApprovalRequired => why.asked(job),
             JobState::Running if job.in_output_check() => {
-                why.say("output_check", "The work is done; its result is being checked.", "It ends when the check is done.");
+                why.say(
+                    WhyReason::OutputCheck,
+                    "The work is done; its result is being checked.",
+                    "It ends when the check is done.",
+                );
             }
             JobState::Dispatched | JobState::Running => why.held(job),
             state => why.ended(job, state),
@@ -131,19 +136,19 @@ impl Inner {
             self.ports.kernel.breakers().into_iter().find(|breaker| breaker.name == INPUT_BREAKER && breaker.failures > 0);
         match (throttled, failing) {
             (Some(verdict), _) => {
-                why.say("throttled", &format!("Policy slows it down: {}", verdict.reason), "It is judged again.");
+                why.say(WhyReason::Throttled, &format!("Policy slows it down: {}", verdict.reason), "It is judged again.");
             }
             (None, Some(breaker)) => {
                 why.next_at = why.next_at.max(breaker.open_until);
                 why.unjudged(&breaker, with_errors);
             }
             (None, None) if self.ports.kernel.ready() => {
-                why.say("waiting_for_verdict", "The safety kernel has not decided yet.", "It is asked again.");
+                why.say(WhyReason::WaitingForVerdict, "The safety kernel has not decided yet.", "It is asked again.");
             }
             (None, None) => {
                 let summary = "The policy in force cannot be read here, so nothing is judged.";
                 let next = "Upgrade this server, or put a policy in force that it can read: `lockgate policy apply`.";
-                why.say("safety_kernel_unavailable", summary, next);
+                why.say(WhyReason::SafetyKernelUnavailable, summary, next);
             }
         }
     }
@@ -161,20 +166,26 @@ impl Inner {
         if self.config.is_unreadable() {
             let summary = "The pools in force were written by another version of Lockgate; this one cannot read them.";
             let next = "Upgrade this server, or put a file in force that it can read: `lockgate pools apply`.";
-            return why.say("config_unreadable", summary, next);
+            return why.say(WhyReason::ConfigUnreadable, summary, next);
         }
         if let Condition::Away(reason) = &*self.lanes.lock() {
             let error = if with_errors { format!(": {reason}") } else { ".".to_owned() };
             let summary = format!("The lanes cannot be reached, so nothing can be claimed{error}");
-            return why.say("lanes_unavailable", &summary, "It starts when Redis is back; `lockgate doctor` looks at it.");
+            return why.say(
+                WhyReason::LanesUnavailable,
+                &summary,
+                "It starts when Redis is back; `lockgate doctor` looks at it.",
+            );
         }
         match placement.refusal {
             Some(Refusal::WorkersBusy) | None if why.limits.iter().any(|limit| limit.full) => why.limited(),
             Some(refusal) => {
                 let summary = refused(&refusal, &lane.shape, why.lane_waiting.unwrap_or(0));
-                why.say(&refusal.to_string(), &summary, &change);
+                why.say(WhyReason::from(&refusal), &summary, &change);
             }
-            None => why.say("starting", "A fitting worker is free; the job is about to start.", "Nothing: look again."),
+            None => {
+                why.say(WhyReason::Starting, "A fitting worker is free; the job is about to start.", "Nothing: look again.")
+            }
         }
         if let Some(tries) = &why.tries {
             why.next_at = Some(self.ports.clock.now() + tries.next_in);
@@ -254,8 +265,8 @@ fn next_attempt(spent: &Counters, retry: &RetryPolicy) -> String {
 }
 
 impl Why {
-    fn say(&mut self, reason: &str, summary: &str, next_step: &str) {
-        self.reason = reason.to_owned();
+    fn say(&mut self, reason: WhyReason, summary: &str, next_step: &str) {
+        self.reason = reason.as_str().to_owned();
         self.summary = summary.to_owned();
         self.next_step = next_step.to_owned();
     }
@@ -265,12 +276,14 @@ impl Why {
         let Some(limit) = self.limits.iter().find(|limit| limit.full).cloned() else { return };
         let used = limit.max.map_or_else(String::new, |max| format!(" ({} of {max} at once)", limit.held));
         let (reason, next) = match limit.key.split('/').next() {
-            _ if limit.again_at.is_some() => ("rate_limited", "It starts when the rate has room again."),
+            _ if limit.again_at.is_some() => (WhyReason::RateLimited, "It starts when the rate has room again."),
             Some("tenant") => {
-                ("tenant_limit", "It starts when another job of the tenant ends; a higher limit starts it sooner.")
+                (WhyReason::TenantLimit, "It starts when another job of the tenant ends; a higher limit starts it sooner.")
             }
-            Some("pool") => ("pool_limit", "It starts when another job of the pool ends; a higher limit starts it sooner."),
-            _ => ("limit_full", "It starts when another job under the same limit ends."),
+            Some("pool") => {
+                (WhyReason::PoolLimit, "It starts when another job of the pool ends; a higher limit starts it sooner.")
+            }
+            _ => (WhyReason::LimitFull, "It starts when another job under the same limit ends."),
         };
         self.next_at = limit.again_at;
         self.say(reason, &format!("The limit {} is used up{used}.", limit.key), next);
@@ -283,7 +296,7 @@ impl Why {
         let error = if with_errors { format!(": {error}") } else { ".".to_owned() };
         let summary = format!("Safety kernel unavailable{circuit}{error}");
         let next = "It is judged when the kernel is back; `lockgate breaker` shows when that is tried.";
-        self.say("safety_kernel_unavailable", &summary, next);
+        self.say(WhyReason::SafetyKernelUnavailable, &summary, next);
     }
 
     fn delayed(&mut self, job: &Job, retry: &RetryPolicy, now: Timestamp) {
@@ -293,16 +306,16 @@ impl Why {
             _ if ahead.is_some() => {
                 let summary = format!("A clock that was {} s ahead stamped it.", ahead.unwrap_or_default().as_secs());
                 let next = "It is brought back by itself once the clock has been right for --clock-settle, and then starts.";
-                self.say("clock_was_ahead", &summary, next);
+                self.say(WhyReason::ClockWasAhead, &summary, next);
             }
             Some(failure) if job.life.attempt.no > 1 => {
                 let summary =
                     format!("Attempt {} ended ({}): {}", job.life.attempt.no - 1, failure.reason.as_str(), failure.message);
                 let unsent = failure.reason == Reason::DispatchLost;
-                let reason = if unsent { "dispatch_failed" } else { "waiting_for_retry" };
+                let reason = if unsent { WhyReason::DispatchFailed } else { WhyReason::WaitingForRetry };
                 self.say(reason, &summary, &next_attempt(&job.life.counters, retry));
             }
-            _ => self.say("waiting_for_time", "It must not start before a set time.", "It starts by itself."),
+            _ => self.say(WhyReason::WaitingForTime, "It must not start before a set time.", "It starts by itself."),
         }
     }
 
@@ -314,7 +327,7 @@ impl Why {
         let summary = format!("Rule {} asks for a person's approval ({have} of {need} given): {reason}", asked.rule);
         let next =
             format!("Somebody other than {} runs `lockgate approvals approve {}`.", job.request.actor, job.request.job_id);
-        self.say("waiting_for_approval", &summary, &next);
+        self.say(WhyReason::WaitingForApproval, &summary, &next);
     }
 
     /// What it waits for, not the verdict that it gets afterwards.
@@ -323,7 +336,7 @@ impl Why {
         let id = &job.request.job_id;
         let Some(latest) = latest else {
             let summary = format!("All of its {} children have ended.", kin.total);
-            return self.say("waiting_for_children", &summary, "Nothing: it goes on in a moment.");
+            return self.say(WhyReason::WaitingForChildren, &summary, "Nothing: it goes on in a moment.");
         };
         let summary = format!("It waits for {} of its {} children, such as {latest}.", kin.live, kin.total);
         let or_else = match barrier.on_timeout {
@@ -333,7 +346,7 @@ impl Why {
         let next = format!(
             "It goes on when they have ended; if they take too long, {or_else}. `lockgate jobs --parent {id}` lists them."
         );
-        self.say("waiting_for_children", &summary, &next);
+        self.say(WhyReason::WaitingForChildren, &summary, &next);
     }
 
     fn held(&mut self, job: &Job) {
@@ -341,11 +354,15 @@ impl Why {
         let worker = &binding.worker;
         if job.state() == JobState::Running {
             self.next_at = Some(binding.timeout_at);
-            self.say("running", &format!("Attempt {} runs on {worker}.", job.life.attempt.no), "Wait, or cancel it.");
+            self.say(
+                WhyReason::Running,
+                &format!("Attempt {} runs on {worker}.", job.life.attempt.no),
+                "Wait, or cancel it.",
+            );
         } else {
             self.next_at = Some(binding.start_by);
             let summary = format!("Attempt {} was sent to {worker}, which has not started it yet.", job.life.attempt.no);
-            self.say("dispatched", &summary, "It is requeued if the worker does not start it in time.");
+            self.say(WhyReason::Dispatched, &summary, "It is requeued if the worker does not start it in time.");
         }
     }
 
@@ -356,7 +373,7 @@ impl Why {
         self.summary = format!("{} Its workflow {workflow} is closed ({state}): {why}", self.summary);
         self.next_step = format!("`lockgate saga show {workflow}` tells what is undone.");
         if !self.state.is_terminal() {
-            self.reason = "waiting_for_rollback".to_owned();
+            self.reason = WhyReason::WaitingForRollback.as_str().to_owned();
         }
     }
 
@@ -365,14 +382,14 @@ impl Why {
         let until = job.leaving().map(|leaving| leaving.until).max().filter(|until| *until > now);
         let Some(until) = until.filter(|_| job.state().is_terminal()) else { return };
         if job.leaving().any(|leaving| leaving.scan) {
-            self.reason = "output_check".to_owned();
+            self.reason = WhyReason::OutputCheck.as_str().to_owned();
             self.summary =
                 format!("{} Its worker finished the work all the same, and the result is being checked.", self.summary);
             self.next_step = "If its run is rolled back, nothing is undone until the check is done, or an operator resolves the node: `lockgate dag resolve`.".into();
             return;
         }
         self.next_at = Some(until);
-        self.reason = "waiting_for_worker".to_owned();
+        self.reason = WhyReason::WaitingForWorker.as_str().to_owned();
         self.summary = format!("{} Its worker has not said yet how the attempt went.", self.summary);
         self.next_step =
             "If its run is rolled back, nothing is undone until the worker says so, is lost, or had its time.".into();
@@ -395,10 +412,13 @@ impl Why {
         let next = match (state, remedy) {
             (_, Some(remedy)) => remedy.summary.as_ref().unwrap_or(&remedy.title).to_string(),
             (JobState::OutputQuarantined, _) => format!("Look at it, then `lockgate release {}`.", job.request.job_id),
+            (state, _) if state.is_dead() && job.life.discarded.is_some() => {
+                "Nothing waits: an operator discarded its dead letter.".to_owned()
+            }
             (state, _) if state.is_dead() => "Fix the cause, then `lockgate dlq replay`.".to_owned(),
             _ => "Nothing waits.".to_owned(),
         };
-        let reason = if state == JobState::Denied { "safety_denied" } else { "ended" };
+        let reason = if state == JobState::Denied { WhyReason::SafetyDenied } else { WhyReason::Ended };
         self.say(reason, &summary, &next);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use lockgate_proto::v1::result;
 use serde_json::{Value, json};
 
-use crate::support::{Closed, Server};
+use crate::support::{Closed, ScriptedWorker, Server, hello};
 
 /// Every operation of the document: method, path and what is said about it.
 fn operations(document: &Value) -> Vec<(String, String, &Value)> {
@@ -113,4 +114,23 @@ async fn numbers_and_texts_have_the_bounds_that_are_enforced() {
     for cursor in ["0a", "-1", "A"] {
         server.get(&format!("/v1/jobs?cursor={cursor}")).await.is_problem(400, "invalid_argument");
     }
+}
+
+#[tokio::test]
+async fn events_outcomes_and_reasons_of_why_are_among_those_that_are_listed() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.json;
+    let schemas = &document["components"]["schemas"];
+    let is_listed = |set: &str, name: &Value| {
+        let names = schemas[set]["enum"].as_array().unwrap_or_else(|| panic!("{set} is no enum"));
+        assert!(names.contains(name), "{set} has no {name}");
+    };
+    let id = server.submit(json!({ "topic": "job.a" })).await;
+    is_listed("WhyReason", &server.get(&format!("/v1/jobs/{id}/why")).await.json["reason"]);
+    let mut worker = ScriptedWorker::attach(&server, hello("s-1")).await;
+    worker.run_one(Some(result::Outcome::FailedFatal(result::FailedFatal { error: "no such file".to_owned() }))).await;
+    is_listed("WhyReason", &server.get(&format!("/v1/jobs/{id}/why")).await.json["reason"]);
+    is_listed("AttemptOutcome", &server.get(&format!("/v1/jobs/{id}")).await.json["attempts"][0]["outcome"]);
+    let outcomes = schemas["AttemptOutcome"]["enum"].as_array().expect("an enum");
+    assert!(!outcomes.contains(&json!("submitted")) && !outcomes.contains(&json!("started")), "{outcomes:?}");
 }
