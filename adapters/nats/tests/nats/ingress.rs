@@ -291,3 +291,18 @@ async fn messages_larger_than_one_request_takes_are_all_committed() {
     until("all are committed", async || subjects.counters().committed == 60).await;
     stage.is_empty().await;
 }
+
+/// As two installations on one server that keep out of each other's way: each hears every question, and answers it once.
+#[tokio::test]
+async fn every_queue_group_has_each_question_and_one_process_of_it_answers() {
+    let stage = stage().await;
+    let own = [stage.open().await, stage.open().await];
+    let other = stage.open_in("other").await;
+    for n in 0..20 {
+        stage.ask(SUBMIT, None, jobs(&[&format!("job-{n}")])).await;
+    }
+    let answered = || (own.iter().map(|subjects| subjects.counters().answered).sum::<u64>(), other.counters().answered);
+    until("both groups have answered", async || answered() >= (20, 20)).await;
+    stage.is_empty().await;
+    assert_eq!(answered(), (20, 20));
+}

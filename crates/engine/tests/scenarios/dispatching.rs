@@ -234,6 +234,7 @@ async fn dispatches_and_starts_that_cannot_be_stored_are_counted() {
     let mut worker = Hand::attach(&stage.engine, "w", &["t"], 1).await;
     let id = stage.submit(job("t")).await;
     until("dispatches that fail are counted", async || failures(&stage, "sending") > 1.0).await;
+    assert!(stage.number("lockgate_scheduler_decisions_total{decision=\"dispatch_failed\"}") > 1.0);
     stage.store.set_dispatches(DispatchFault::Go);
     stage.store.fail_starts(true);
     let assignment = worker.take().await;

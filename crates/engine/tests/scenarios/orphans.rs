@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::stage::{Hand, Stage, caller};
 
 const ORPHANED: &str = "lockgate_dag_runs_orphaned_total";
+const DECIDED: &str = "lockgate_scheduler_decisions_total{decision=\"orphan_reaped\"}";
 const PAIR: &str = "version: 1\ndag: pair\nnodes:\n  first: {topic: job.a}\n  next: {needs: first, topic: job.b}\n";
 const FIRST: NodeKey = NodeKey::of(0);
 
@@ -57,7 +58,9 @@ fn is_orphaned(run: &Run) -> bool {
 
 #[track_caller]
 fn orphans(stage: &Stage, count: f64) {
-    assert!((stage.number(ORPHANED) - count).abs() < f64::EPSILON, "{}", stage.number(ORPHANED));
+    for name in [ORPHANED, DECIDED] {
+        assert!((stage.number(name) - count).abs() < f64::EPSILON, "{name} {}", stage.number(name));
+    }
 }
 
 /// A run whose only node under way has no job.

@@ -85,3 +85,18 @@ fn switches_and_modes_are_read_as_people_write_them() {
     let refused = offline_with(&alone, &["serve", "--listen", "127.0.0.1:0"]);
     assert!(refused.stderr().contains("POLICY_CHECK_FAIL_MODE=open"), "{}", refused.stderr());
 }
+
+/// The switch from open to closed at that time is a scenario of the engine.
+#[test]
+fn a_fail_mode_opened_by_variable_is_closed_once_its_time_has_passed() {
+    let state = |until: &str| {
+        let server = Server::start_with(|command| {
+            command
+                .args(["--safety-kernel", "127.0.0.1:1", "--safety-kernel-insecure"])
+                .envs([("POLICY_CHECK_FAIL_MODE", "open"), ("POLICY_CHECK_FAIL_OPEN_UNTIL", until)])
+        });
+        server.run(&["submit", "job.noop", "--json"]).json()["state"].clone()
+    };
+    assert_eq!(state("2126-01-31T08:00:00Z"), "SCHEDULED");
+    assert_eq!(state("2020-01-31T08:00:00Z"), "PENDING");
+}

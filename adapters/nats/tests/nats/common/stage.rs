@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::jetstream::{self, consumer, stream};
 use async_nats::{Client, HeaderMap};
 use bytes::Bytes;
-use lockgate_nats::{DeliveryTerms, DuplicateGuard, IngressSubjects, MemoryGuard, Served, Transport};
+use lockgate_nats::{DeliveryTerms, DuplicateGuard, IngressSubjects, MemoryGuard, Options, Served, Transport};
 use lockgate_proto::v1;
 use lockgate_testbed::Nats;
 use prost::Message;
@@ -45,8 +45,20 @@ impl Stage {
         subjects
     }
 
+    /// One more process, in another queue group.
+    pub(crate) async fn open_in(&self, queue_group: &str) -> IngressSubjects {
+        let options = Options { queue_group: queue_group.to_owned(), ..options(&self.nats) };
+        let subjects = self.open_by(&options, Arc::new(MemoryGuard::default())).await;
+        self.has_streams().await;
+        subjects
+    }
+
     pub(crate) async fn open_without_server(&self, guard: Arc<dyn DuplicateGuard>) -> IngressSubjects {
-        let transport = Transport::connect(&options(&self.nats), entropy()).await.expect("the options are fine");
+        self.open_by(&options(&self.nats), guard).await
+    }
+
+    async fn open_by(&self, options: &Options, guard: Arc<dyn DuplicateGuard>) -> IngressSubjects {
+        let transport = Transport::connect(options, entropy()).await.expect("the options are fine");
         let engine: Arc<FakeEngine> = Arc::clone(&self.engine);
         let served = Served { submits: true, results: Some(ADDRESS.to_owned()) };
         IngressSubjects::open(Arc::new(transport), self.terms, served, engine, guard).await.expect("the doors open")
