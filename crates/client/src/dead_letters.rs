@@ -41,6 +41,8 @@ pub struct DeadLetterFilter {
     pub priority: Option<Priority>,
     pub reason: Option<String>,
     pub labels: HashMap<String, String>,
+    /// Only those that an operator discarded, instead of the open ones. A replay refuses it.
+    pub discarded: bool,
 }
 
 /// What a replay did.
@@ -107,6 +109,7 @@ impl From<DeadLetterFilter> for v1::DeadLetterFilter {
             priority: wire_priority(filter.priority).into(),
             reason: filter.reason.unwrap_or_default(),
             labels: filter.labels,
+            discarded: filter.discarded,
         }
     }
 }
