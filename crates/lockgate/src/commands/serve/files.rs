@@ -179,7 +179,7 @@ mod tests {
         let write = |text: &str| std::fs::write(&path, text).expect("written");
         write(POOL_A);
         let mut file = ConfigFile::import(&POOLS, path.clone(), &engine).await.expect("in force");
-        for (text, expected) in [("topics: {job.x: nowhere}\n", 1), (POOL_B, 2), (POOL_B, 2)] {
+        for (text, expected) in [("pools: {a: {}}\ntopics: {job.x: nowhere}\n", 1), (POOL_B, 2), (POOL_B, 2)] {
             write(text);
             file.look(&engine).await;
             assert_eq!(version(&engine).await, expected, "{text}");
