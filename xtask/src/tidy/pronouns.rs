@@ -7,7 +7,7 @@ use super::source::Source;
 use super::{Severity, TidyFinding};
 
 /// Comment lines that have one of the words. Lower it with every one that is rewritten.
-const LINES_MAX: usize = 167;
+const LINES_MAX: usize = 166;
 const WORDS: [&str; 4] = ["nobody", "somebody", "whoever", "anybody"];
 const FIRST_WORDS: &str = "The same";
 const HERE: &str = "xtask/src/tidy/pronouns.rs";

@@ -38,7 +38,7 @@ fn quiet(mut command: Command) -> Command {
     command
 }
 
-/// A port nobody uses now. The server binds it a moment later, and again after each restart: so it lies below the range
+/// A port that no process uses now. The server binds it a moment later, and again after each restart: so it lies below the range
 /// from which systems give outgoing connections theirs, and tests, which are processes of their own, start apart.
 pub(crate) fn free_port() -> u16 {
     static GIVEN: AtomicU16 = AtomicU16::new(0);

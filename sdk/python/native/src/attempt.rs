@@ -16,7 +16,7 @@ use crate::call::{PyCall, call, call_blocking};
 use crate::fault::Fault;
 use crate::outcome::AttemptEnding;
 
-pub(crate) type Settled = Result<Box<RawValue>, JobError>;
+pub(crate) type PythonResult = Result<Box<RawValue>, JobError>;
 
 /// An attempt and how it may be ended: once, by `succeed` or `fail`.
 #[pyclass(name = "Attempt", module = "lockgate._native", frozen)]
@@ -29,7 +29,7 @@ pub(crate) struct PyAttempt {
     route: usize,
     context: Context,
     payload: Payload,
-    settle: Mutex<Option<oneshot::Sender<Settled>>>,
+    settle: Mutex<Option<oneshot::Sender<PythonResult>>>,
 }
 
 /// What a handler asks of the server beside the attempt.
@@ -78,12 +78,12 @@ impl PyAttempt {
         route: usize,
         context: Context,
         payload: Payload,
-        settle: oneshot::Sender<Settled>,
+        settle: oneshot::Sender<PythonResult>,
     ) -> Self {
         Self { number, route, context, payload, settle: Mutex::new(Some(settle)) }
     }
 
-    fn settle(&self, outcome: Settled) -> bool {
+    fn settle(&self, outcome: PythonResult) -> bool {
         // The receiver is gone when the attempt was cut off.
         self.settle.lock().take().is_some_and(|settle| settle.send(outcome).is_ok())
     }

@@ -1,5 +1,5 @@
 //! An upgrade as Kubernetes does it: a new process is ready before an old one is told to go, a Service leads to those that say
-//! they are ready, and whoever calls tries once more.
+//! they are ready, and their callers try once more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
