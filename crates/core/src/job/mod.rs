@@ -526,7 +526,7 @@ impl Job {
             Input::Scanned(scanned) => self.scanned(scanned, env),
             Input::LetOut(let_out) => self.let_out(let_out, env),
             Input::Release { actor, note } => self.released(actor, note.as_deref(), env),
-            Input::Hasten { actor, note } => self.hastened(actor, note, env),
+            Input::Hasten { actor, note } => self.hastened(actor, note.as_deref(), env),
             Input::Replay { actor } => self.replayed(actor, env),
             Input::Discard { actor, reason } => self.discarded(actor, &reason, env),
             Input::Restamped { changed_at, right } => self.restamped(changed_at, right, env),

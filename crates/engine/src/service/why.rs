@@ -184,7 +184,7 @@ impl Inner {
                 why.say(WhyReason::from(&refusal), &summary, &change);
             }
             None => {
-                why.say(WhyReason::Starting, "A fitting worker is free; the job is about to start.", "Nothing: look again.")
+                why.say(WhyReason::Starting, "A fitting worker is free; the job is about to start.", "Nothing: look again.");
             }
         }
         if let Some(tries) = &why.tries {

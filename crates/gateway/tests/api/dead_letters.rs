@@ -141,7 +141,7 @@ async fn a_discarded_letter_leaves_the_open_ones_for_good() {
         assert_eq!(reply.json, json!({ "job_id": id, "state": "FAILED" }), "a repeated call is answered like the first");
     }
     assert_eq!(ids("").await.len(), 2);
-    assert_eq!(ids("discarded=true&priority=default&reason=fatal&label=team%3Dblue").await, [id.clone()]);
+    assert_eq!(ids("discarded=true&priority=default&reason=fatal&label=team%3Dblue").await, std::slice::from_ref(&id));
     assert_eq!(ids("discarded=true&priority=high").await, [] as [&str; 0]);
     assert_eq!(ids("discarded=true&reason=agent_lost").await, [] as [&str; 0]);
     server.get("/v1/dead-letters?discarded=maybe").await.is_problem(400, "invalid_argument");
